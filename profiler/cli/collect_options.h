@@ -1,0 +1,38 @@
+/* What the command line of `stallgraph collect` says. */
+#ifndef STALLGRAPH_CLI_COLLECT_OPTIONS_H
+#define STALLGRAPH_CLI_COLLECT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "exporters/exporter.h"
+#include "profiler/cli/option_table.h"
+#include "profiler/session.h"
+
+enum { MAX_PIDS = 1024, MAX_FORMATS = 8 };
+
+enum summary_mode { SUMMARY_TEXT, SUMMARY_NONE };
+
+struct collect_options {
+    pid_t pids[MAX_PIDS];
+    size_t pid_count;
+    const char *process_name;
+    char **command; /* behind "--"; NULL = none; borrowed from argv */
+    const struct exporter *formats[MAX_FORMATS];
+    size_t format_count;
+    const char *output; /* NULL = made from the target's name */
+    struct session_options session;
+    struct export_options export;
+    enum summary_mode summary;
+    double max_loss_percent;
+    bool quiet;
+    bool verbose;
+};
+
+extern const struct option_table collect_option_table;
+
+/* 0, OPTION_HELP, or -EINVAL with a message. */
+int collect_options_parse(int argc, char **argv, struct collect_options *ret_options, struct error *err);
+
+#endif

@@ -1,0 +1,179 @@
+#include "profiler/cli/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/base/clock.h"
+#include "profiler/base/memory.h"
+#include "profiler/cli/plain_text.h"
+
+enum { WAITS_SHOWN = 5 };
+
+/* Thread time in all, by state and by leaf frame. */
+struct totals {
+    uint64_t all_ns;
+    uint64_t state_ns[STATE_COUNT];
+    uint64_t *wait_ns; /* by frame id; of leaf frames of threads that were not running */
+    uint64_t unsampled_ns;
+    uint64_t lost_ns;
+};
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / (double)NS_PER_S;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* 14212 -> "14,212"; text holds the result. */
+static const char *with_commas(uint64_t number, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    size_t used = 0;
+
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = '\0';
+    return text;
+}
+
+void report_progress(FILE *out, const struct session_progress *progress)
+{
+    uint64_t elapsed_s = progress->elapsed_ns / NS_PER_S;
+    char samples[32];
+    char lost[32];
+
+    fprintf(out, "[%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "] %s samples, %s lost", elapsed_s / 3600,
+            elapsed_s / 60 % 60, elapsed_s % 60, with_commas(progress->samples, samples),
+            with_commas(progress->lost, lost));
+}
+
+static void add_up(const struct profile *profile, struct totals *ret_totals)
+{
+    *ret_totals = (struct totals){.wait_ns = memory_zeroed(profile->frame_count, sizeof(uint64_t))};
+    for (size_t t = 0; t < profile->thread_count; t++) {
+        const struct profile_thread *thread = &profile->threads[t];
+
+        ret_totals->unsampled_ns += thread->ledger.unsampled_ns;
+        ret_totals->lost_ns += thread->ledger.lost_ns;
+        for (size_t i = 0; i < thread->sample_count; i++) {
+            const struct sample *sample = &thread->samples[i];
+
+            ret_totals->all_ns += sample->weight_ns;
+            ret_totals->state_ns[sample->state] += sample->weight_ns;
+            if (sample->state != STATE_ON_CPU && sample->stack != STACK_EMPTY)
+                ret_totals->wait_ns[stack_table_get(profile->stacks, sample->stack).frame] +=
+                    sample->weight_ns;
+        }
+    }
+}
+
+static void print_states(FILE *out, const struct totals *totals)
+{
+    const char *separator = " ";
+
+    fprintf(out, " ");
+    for (int state = 0; state < STATE_COUNT; state++) {
+        if (totals->state_ns[state] == 0)
+            continue;
+        fprintf(out, "%s%s %.1f s (%.1f %%)", separator, thread_state_name((enum thread_state)state),
+                seconds(totals->state_ns[state]), percent(totals->state_ns[state], totals->all_ns));
+        separator = ", ";
+    }
+    fputc('\n', out);
+}
+
+static void print_waits(FILE *out, const struct profile *profile, const struct totals *totals)
+{
+    for (int shown = 0; shown < WAITS_SHOWN; shown++) {
+        size_t largest = 0;
+
+        for (size_t i = 1; i < profile->frame_count; i++)
+            if (totals->wait_ns[i] > totals->wait_ns[largest])
+                largest = i;
+        if (profile->frame_count == 0 || totals->wait_ns[largest] == 0)
+            return;
+        if (shown == 0)
+            fprintf(out, "  largest waits (share of all thread time, threads waiting on average):\n");
+        fprintf(out, "    %5.1f %%  %6.1f  ", percent(totals->wait_ns[largest], totals->all_ns),
+                (double)totals->wait_ns[largest] / (double)profile->meta.duration_ns);
+        plain_text_print(out, string_table_get(profile->strings, profile->frames[largest].name));
+        fputc('\n', out);
+        totals->wait_ns[largest] = 0;
+    }
+}
+
+static void print_losses(FILE *out, const struct profile *profile, const struct totals *totals)
+{
+    const struct profile_loss *loss = &profile->loss;
+    char count[32];
+
+    if (loss->lost_events > 0)
+        fprintf(out, "  the kernel dropped %s records\n", with_commas(loss->lost_events, count));
+    if (totals->lost_ns > 0)
+        fprintf(out, "  [lost]: %.2f %% of thread time has no stack because records were lost\n",
+                percent(totals->lost_ns, totals->all_ns));
+    if (totals->unsampled_ns > 0)
+        fprintf(out, "  [unsampled]: %.2f %% of thread time ran between samples\n",
+                percent(totals->unsampled_ns, totals->all_ns));
+    if (loss->truncated_stacks > 0)
+        fprintf(out, "  [truncated]: %.1f %% of stacks (%s) do not reach their start\n",
+                percent(loss->truncated_stacks, loss->unwound_stacks),
+                with_commas(loss->truncated_stacks, count));
+}
+
+void report_summary(FILE *out, const struct profile *profile)
+{
+    struct totals totals;
+
+    add_up(profile, &totals);
+    plain_text_print(out, profile->meta.title);
+    fprintf(out, ": %.1f s, %zu thread%s, %.1f s of thread time\n", seconds(profile->meta.duration_ns),
+            profile->thread_count, profile->thread_count == 1 ? "" : "s", seconds(totals.all_ns));
+    if (totals.all_ns == 0)
+        fprintf(out, "  nothing was sampled: the profile is empty\n");
+    else
+        print_states(out, &totals);
+    print_waits(out, profile, &totals);
+    print_losses(out, profile, &totals);
+    free(totals.wait_ns);
+}
+
+void report_ledger(FILE *out, const struct profile *profile)
+{
+    fprintf(out, "%8s %-16s %10s %10s %10s %10s %10s %10s | %10s %10s\n", "tid", "name", "lifetime", "on-cpu",
+            "runnable", "blocked", "stopped", "unknown", "k:on-cpu", "k:runnable");
+    for (size_t i = 0; i < profile->thread_count; i++) {
+        const struct profile_thread *thread = &profile->threads[i];
+        const struct ledger *ledger = &thread->ledger;
+
+        fprintf(out, "%8d ", thread->tid);
+        plain_text_print_padded(out, string_table_get(profile->strings, thread->name), 16);
+        fprintf(out, " %10.6f %10.6f %10.6f %10.6f %10.6f %10.6f | ", seconds(ledger->lifetime_ns),
+                seconds(ledger->time_ns[STATE_ON_CPU]), seconds(ledger->time_ns[STATE_RUNNABLE]),
+                seconds(ledger->time_ns[STATE_BLOCKED] + ledger->time_ns[STATE_IDLE]),
+                seconds(ledger->time_ns[STATE_STOPPED]), seconds(ledger->time_ns[STATE_UNKNOWN]));
+        if (ledger->has_kernel_counters)
+            fprintf(out, "%10.6f %10.6f\n", seconds(ledger->kernel_on_cpu_ns),
+                    seconds(ledger->kernel_runnable_ns));
+        else
+            fprintf(out, "%10s %10s\n", "-", "-");
+    }
+}
+
+double report_loss_percent(const struct profile *profile)
+{
+    struct totals totals;
+
+    add_up(profile, &totals);
+    free(totals.wait_ns);
+    return percent(totals.unsampled_ns + totals.lost_ns, totals.all_ns);
+}

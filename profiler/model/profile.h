@@ -1,0 +1,144 @@
+/* A finished profile: all that an exporter needs and nothing else. Self-contained (every name is a string of
+ * its own table), so that one that was read back from a file is as good as one that was just taken.
+ *
+ * Exporters get it const. Whoever makes one: profile_create, intern strings and frames, add processes,
+ * threads and samples, profile_destroy. */
+#ifndef STALLGRAPH_MODEL_PROFILE_H
+#define STALLGRAPH_MODEL_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profiler/base/string_table.h"
+#include "profiler/model/stack_table.h"
+#include "profiler/model/wait.h"
+
+/* What a thread is doing. Runnable (wants a CPU and has none; preemption and CPU quota included) is never
+ * blocked. */
+enum thread_state {
+    STATE_ON_CPU,
+    STATE_RUNNABLE,
+    STATE_BLOCKED,
+    STATE_IDLE,    /* blocked, waiting for work */
+    STATE_STOPPED, /* by a signal or a tracer */
+    STATE_UNKNOWN, /* events were lost: the time passed, what happened in it is not known */
+    STATE_COUNT,
+};
+
+/* "on-cpu", "runnable", "blocked", "idle", "stopped", "unknown". */
+const char *thread_state_name(enum thread_state state);
+bool thread_state_parse(const char *name, enum thread_state *ret_state);
+
+enum frame_kind {
+    FRAME_USER,
+    FRAME_KERNEL,
+    FRAME_WAIT, /* the leaf of every stack that is not on-CPU: "[wait: poll]", "[runnable]", "[stopped]" */
+    FRAME_SYNTHETIC, /* "[truncated]", "[unsampled]", "[lost]", "[on-cpu: stack not permitted]" ... */
+    FRAME_KIND_COUNT,
+};
+
+/* "user", "kernel", "wait", "synthetic". */
+const char *frame_kind_name(enum frame_kind kind);
+bool frame_kind_parse(const char *name, enum frame_kind *ret_kind);
+
+/* One function of one module. Two frames with equal fields are one frame. Ids are strings of the profile's
+ * table; 0 = unknown. */
+struct frame {
+    uint32_t name;     /* raw bytes as found in the target: an exporter makes them safe */
+    uint32_t module;   /* base name of the file, "[kernel]", "[jit]"; 0 for wait and synthetic frames */
+    uint32_t build_id; /* lower-case hexadecimal */
+    enum frame_kind kind;
+    enum wait_kind wait; /* FRAME_WAIT only, else WAIT_NONE */
+};
+
+/* A run of one stack in one state. Times count from the start of the window. */
+struct sample {
+    uint64_t start_ns;
+    uint64_t weight_ns; /* > 0 */
+    uint32_t stack;     /* of the profile's stacks: root first to the leaf; wait frame included */
+    enum thread_state state;
+};
+
+/* A thread's account of the window. Everything in nanoseconds.
+ * time[] is what the samples add up to, by state; lifetime_ns is how long it was alive in the window; the
+ * kernel's own counters (schedstat) stand beside it where they could be read at both ends. */
+struct ledger {
+    uint64_t time_ns[STATE_COUNT];
+    uint64_t lifetime_ns;
+    bool has_kernel_counters;
+    uint64_t kernel_on_cpu_ns;
+    uint64_t kernel_runnable_ns;
+    uint64_t unsampled_ns; /* part of time_ns[STATE_ON_CPU] that no sample says the stack of */
+    uint64_t lost_ns;      /* time whose stack, or state, was lost with events */
+};
+
+struct profile_process {
+    pid_t pid;
+    uint32_t name; /* base name of the executable */
+};
+
+struct profile_thread {
+    uint32_t process; /* index */
+    pid_t tid;
+    uint32_t name; /* string id of the thread's latest comm */
+    bool is_main;
+    uint64_t begin_ns; /* alive in [begin_ns, end_ns) of the window */
+    uint64_t end_ns;
+    struct ledger ledger;
+    struct sample *samples; /* in time order, not overlapping; adjacent equal ones are merged */
+    size_t sample_count;
+    size_t sample_capacity;
+};
+
+/* Totals that are not of one thread. */
+struct profile_loss {
+    uint64_t lost_events;      /* records the kernel dropped, as it counted them */
+    uint64_t unwound_stacks;   /* stacks walked */
+    uint64_t truncated_stacks; /* of these, that did not reach their start */
+    uint64_t unpermitted_ns;   /* thread time whose stack could not be had for lack of rights */
+};
+
+struct profile_meta {
+    char *title;        /* "srv (1234)"; never NULL */
+    char *command_line; /* of the profiler; never NULL */
+    char *host;
+    char *kernel;
+    char *engines;         /* which engines and rights were chosen, one line */
+    double frequency_hz;   /* asked for */
+    int64_t start_unix_ns; /* wall clock at the window's start */
+    uint64_t duration_ns;  /* length of the window */
+};
+
+struct profile {
+    struct string_table *strings;
+    struct frame *frames;
+    size_t frame_count;
+    struct stack_table *stacks; /* of frame ids */
+    struct profile_process *processes;
+    size_t process_count;
+    struct profile_thread *threads;
+    size_t thread_count;
+    struct profile_loss loss;
+    struct profile_meta meta;
+    struct profile_index *index; /* private */
+};
+
+struct profile *profile_create(void);
+void profile_destroy(struct profile *profile);
+
+/* The id of the frame, added if it is new. */
+uint32_t profile_intern_frame(struct profile *profile, const struct frame *frame);
+uint32_t profile_add_process(struct profile *profile, pid_t pid, const char *name);
+uint32_t profile_add_thread(struct profile *profile, uint32_t process, pid_t tid, const char *name,
+                            bool is_main);
+
+/* Appends to a thread's samples; an equal, adjacent one grows instead. start_ns must not lie before the end
+ * of the last one. A weight of 0 is ignored. The thread's ledger.time_ns grows likewise. */
+void profile_add_sample(struct profile *profile, uint32_t thread, const struct sample *sample);
+
+/* A meta text is replaced by a copy. */
+void profile_set_text(char **field, const char *text);
+
+#endif

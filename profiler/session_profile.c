@@ -1,0 +1,293 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/base/id_map.h"
+#include "profiler/base/memory.h"
+#include "profiler/session_internal.h"
+#include "profiler/wait/wait_name.h"
+
+enum { MAX_STACK_FRAMES = UNWIND_MAX_FRAMES + 256, NO_FRAME = UINT32_MAX };
+
+/* The state of making one profile: names are asked once a location, stacks are made once a (stack, state). */
+struct maker {
+    struct session *session;
+    struct profile *profile;
+    struct symbolizer *symbolizer;
+    uint32_t *frame_of_location;          /* NO_FRAME = not asked yet */
+    struct id_map stack_of_span;          /* (stack, state) -> stack of the profile */
+    uint32_t locations[MAX_STACK_FRAMES]; /* scratch: one stack, leaf first */
+};
+
+static uint32_t synthetic_frame(struct maker *maker, enum frame_kind kind, enum wait_kind wait,
+                                const char *text)
+{
+    const struct frame frame = {
+        .name = string_table_intern(maker->profile->strings, text),
+        .kind = kind,
+        .wait = wait,
+    };
+
+    return profile_intern_frame(maker->profile, &frame);
+}
+
+static bool is_wait_text(const char *text)
+{
+    return strncmp(text, "[wait: ", 7) == 0;
+}
+
+static uint32_t make_frame(struct maker *maker, const struct location *location)
+{
+    struct string_table *strings = maker->profile->strings;
+    struct symbol symbol;
+    struct frame frame;
+
+    if (location->kind == LOCATION_SYNTHETIC) {
+        const char *text = string_table_get(strings, location->owner);
+        bool is_wait = is_wait_text(text);
+
+        return synthetic_frame(maker, is_wait ? FRAME_WAIT : FRAME_SYNTHETIC,
+                               is_wait ? wait_kind_of_text(text) : WAIT_NONE, text);
+    }
+    symbolizer_resolve(maker->symbolizer, location, &symbol);
+    frame = (struct frame){
+        .name = string_table_intern(strings, symbol.name),
+        .module = string_table_intern(strings, symbol.module),
+        .build_id = string_table_intern(strings, symbol.build_id),
+        .kind = location->kind == LOCATION_KERNEL ? FRAME_KERNEL : FRAME_USER,
+    };
+    return profile_intern_frame(maker->profile, &frame);
+}
+
+static uint32_t frame_of(struct maker *maker, uint32_t location)
+{
+    if (maker->frame_of_location[location] == NO_FRAME)
+        maker->frame_of_location[location] =
+            make_frame(maker, location_table_get(maker->session->locations, location));
+    return maker->frame_of_location[location];
+}
+
+/* Leaf first into maker->locations; returns how many. */
+static size_t list_locations(struct maker *maker, uint32_t stack)
+{
+    size_t count = 0;
+
+    while (stack != STACK_EMPTY && count < MAX_STACK_FRAMES) {
+        struct stack_node node = stack_table_get(maker->session->stacks, stack);
+
+        maker->locations[count++] = node.frame;
+        stack = node.parent;
+    }
+    return count;
+}
+
+static size_t count_kernel_locations(const struct maker *maker, size_t count)
+{
+    size_t kernel = 0;
+
+    while (kernel < count &&
+           location_table_get(maker->session->locations, maker->locations[kernel])->kind == LOCATION_KERNEL)
+        kernel++;
+    return kernel;
+}
+
+static uint32_t wait_frame(struct maker *maker, size_t kernel_count)
+{
+    enum { NAMES_LIMIT = 64 };
+    const char *names[NAMES_LIMIT];
+    struct wait_name wait;
+    size_t count = kernel_count < NAMES_LIMIT ? kernel_count : NAMES_LIMIT;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t frame = frame_of(maker, maker->locations[i]); /* may move profile->frames */
+
+        names[i] = string_table_get(maker->profile->strings, maker->profile->frames[frame].name);
+    }
+    wait_from_kernel_frames(names, count, &wait);
+    return synthetic_frame(maker, FRAME_WAIT, wait.kind, wait.text);
+}
+
+static bool leaf_is_wait(const struct maker *maker, size_t count)
+{
+    const struct location *leaf;
+
+    if (count == 0)
+        return false;
+    leaf = location_table_get(maker->session->locations, maker->locations[0]);
+    return leaf->kind == LOCATION_SYNTHETIC &&
+           is_wait_text(string_table_get(maker->profile->strings, leaf->owner));
+}
+
+static uint32_t stack_without_code(struct maker *maker, enum thread_state state)
+{
+    uint32_t frame = 0;
+
+    switch (state) {
+    case STATE_ON_CPU:
+        frame = synthetic_frame(maker, FRAME_SYNTHETIC, WAIT_NONE, "[unsampled]");
+        break;
+    case STATE_RUNNABLE:
+        frame = synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE, "[runnable]");
+        break;
+    case STATE_STOPPED:
+        frame = synthetic_frame(maker, FRAME_WAIT, WAIT_STOPPED, "[stopped]");
+        break;
+    case STATE_BLOCKED:
+    case STATE_IDLE:
+    case STATE_UNKNOWN:
+    case STATE_COUNT:
+        frame = synthetic_frame(maker, FRAME_SYNTHETIC, WAIT_NONE, "[lost]");
+        break;
+    }
+    return stack_table_push(maker->profile->stacks, STACK_EMPTY, frame);
+}
+
+static bool keep_kernel(const struct maker *maker, enum thread_state state)
+{
+    enum session_kernel_frames kernel = maker->session->options->kernel;
+
+    return kernel == SESSION_KERNEL_ALL || (kernel == SESSION_KERNEL_ON_CPU && state == STATE_ON_CPU);
+}
+
+static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_state state)
+{
+    struct stack_table *stacks = maker->profile->stacks;
+    size_t count = list_locations(maker, raw_stack);
+    size_t kernel_count = count_kernel_locations(maker, count);
+    size_t first = keep_kernel(maker, state) ? 0 : kernel_count;
+    bool has_wait = leaf_is_wait(maker, count);
+    uint32_t stack = STACK_EMPTY;
+
+    if (has_wait && state != STATE_BLOCKED)
+        first = 1; /* "[runnable]" or "[stopped]" takes its place */
+    for (size_t i = count; i-- > first;)
+        stack = stack_table_push(stacks, stack, frame_of(maker, maker->locations[i]));
+    switch (state) {
+    case STATE_BLOCKED:
+    case STATE_IDLE:
+        if (!has_wait)
+            stack = stack_table_push(stacks, stack, wait_frame(maker, kernel_count));
+        break;
+    case STATE_RUNNABLE:
+        stack =
+            stack_table_push(stacks, stack, synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE, "[runnable]"));
+        break;
+    case STATE_STOPPED:
+        stack =
+            stack_table_push(stacks, stack, synthetic_frame(maker, FRAME_WAIT, WAIT_STOPPED, "[stopped]"));
+        break;
+    case STATE_ON_CPU:
+    case STATE_UNKNOWN:
+    case STATE_COUNT:
+        break;
+    }
+    return stack;
+}
+
+static uint32_t stack_of_span(struct maker *maker, const struct span *span)
+{
+    uint64_t key = (uint64_t)span->stack << 8 | (uint64_t)span->state;
+    uint32_t stack;
+
+    if (id_map_get(&maker->stack_of_span, key, &stack))
+        return stack;
+    if (span->stack == TIMELINE_NO_STACK || span->stack == STACK_EMPTY)
+        stack = stack_without_code(maker, span->state);
+    else
+        stack = make_stack(maker, span->stack, span->state);
+    id_map_put(&maker->stack_of_span, key, stack);
+    return stack;
+}
+
+static bool is_wanted(const struct session *session, enum thread_state state)
+{
+    switch (session->options->mode) {
+    case SESSION_WALL:
+        return true;
+    case SESSION_ON_CPU:
+        return state == STATE_ON_CPU;
+    case SESSION_OFF_CPU:
+        return state != STATE_ON_CPU;
+    }
+    return true;
+}
+
+static void add_samples(struct maker *maker, uint32_t thread, struct profile_thread *profile_thread)
+{
+    size_t count;
+    const struct span *spans = timeline_spans(maker->session->timeline, thread, &count);
+    struct ledger *ledger = &profile_thread->ledger;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct span *span = &spans[i];
+
+        ledger->lifetime_ns += span->duration_ns;
+        if (span->state == STATE_UNKNOWN ||
+            (span->stack == TIMELINE_NO_STACK && (span->state == STATE_BLOCKED || span->state == STATE_IDLE)))
+            ledger->lost_ns += span->duration_ns;
+        if (span->state == STATE_ON_CPU && span->stack == TIMELINE_NO_STACK)
+            ledger->unsampled_ns += span->duration_ns;
+        if (!is_wanted(maker->session, span->state))
+            continue;
+        profile_add_sample(maker->profile, thread,
+                           &(struct sample){.start_ns = span->start_ns - maker->session->window_start_ns,
+                                            .weight_ns = span->duration_ns,
+                                            .stack = stack_of_span(maker, span),
+                                            .state = span->state});
+    }
+}
+
+static void make_thread(struct maker *maker, uint32_t id)
+{
+    const struct session *session = maker->session;
+    const struct thread *thread = process_table_thread(session->processes, id);
+    const struct thread_baseline *baseline = &session->baselines.items[id];
+    uint64_t end_ns = thread->alive ? session->window_end_ns : thread->end_ns;
+    struct profile_thread *profile_thread;
+
+    /* Thread ids of the process table and indices of the profile are the same numbers. */
+    profile_add_thread(maker->profile, thread->process, thread->tid, thread->comm, thread->is_main);
+    profile_thread = &maker->profile->threads[id];
+    profile_thread->begin_ns =
+        thread->begin_ns > session->window_start_ns ? thread->begin_ns - session->window_start_ns : 0;
+    profile_thread->end_ns = end_ns > session->window_start_ns ? end_ns - session->window_start_ns : 0;
+    if (profile_thread->end_ns < profile_thread->begin_ns)
+        profile_thread->end_ns = profile_thread->begin_ns;
+    if (baseline->known && baseline->end_known) {
+        profile_thread->ledger.has_kernel_counters = true;
+        profile_thread->ledger.kernel_on_cpu_ns = baseline->end.on_cpu_ns - baseline->schedstat.on_cpu_ns;
+        profile_thread->ledger.kernel_runnable_ns =
+            baseline->end.runnable_ns - baseline->schedstat.runnable_ns;
+    }
+    add_samples(maker, id, profile_thread);
+}
+
+void session_make_profile(struct session *session)
+{
+    const struct symbolizer_context context = {
+        .binaries = session->binaries,
+        .processes = session->processes,
+        .open_in_target = session_open_in_target,
+        .inner_pid = session_inner_pid,
+        .open_context = session,
+    };
+    struct maker *maker = memory_zeroed(1, sizeof *maker);
+    uint32_t location_count = location_table_count(session->locations);
+
+    maker->session = session;
+    maker->profile = session->profile;
+    maker->symbolizer = symbolizer_create(&context);
+    maker->frame_of_location = memory_resize(NULL, location_count, sizeof *maker->frame_of_location);
+    for (uint32_t i = 0; i < location_count; i++)
+        maker->frame_of_location[i] = NO_FRAME;
+    for (uint32_t i = 0; i < process_table_process_count(session->processes); i++) {
+        const struct process *process = process_table_process(session->processes, i);
+
+        profile_add_process(session->profile, process->pid, process->executable);
+    }
+    for (uint32_t i = 0; i < process_table_thread_count(session->processes); i++)
+        make_thread(maker, i);
+    symbolizer_destroy(maker->symbolizer);
+    free(maker->frame_of_location);
+    id_map_finish(&maker->stack_of_span);
+    free(maker);
+}

@@ -1,0 +1,208 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/base/cleanup.h"
+#include "profiler/session_internal.h"
+
+/* Task states as sched_switch prints them: include/linux/sched.h, task_state_index; see tracefs' format file.
+ */
+enum {
+    PREV_STATE_STOPPED = 0x4,
+    PREV_STATE_TRACED = 0x8,
+    PREV_STATE_PREEMPTED = 0x100,
+    PREV_STATE_MASK = 0xff
+};
+
+static enum thread_state off_cpu_state(uint64_t prev_state)
+{
+    if ((prev_state & PREV_STATE_PREEMPTED) != 0 || (prev_state & PREV_STATE_MASK) == 0)
+        return STATE_RUNNABLE;
+    if ((prev_state & (PREV_STATE_STOPPED | PREV_STATE_TRACED)) != 0)
+        return STATE_STOPPED;
+    return STATE_BLOCKED;
+}
+
+static const struct thread *find_thread(const struct session *session, pid_t tid)
+{
+    return process_table_find_thread(session->processes, tid);
+}
+
+static void handle_switch(struct session *session, const struct perf_record *record)
+{
+    const struct thread *out = find_thread(session, record->sched_switch.prev_tid);
+    const struct thread *in = find_thread(session, record->sched_switch.next_tid);
+
+    if (out != NULL)
+        timeline_switch_out(session->timeline, out->id, record->time_ns,
+                            off_cpu_state(record->sched_switch.prev_state));
+    if (in != NULL)
+        timeline_switch_in(session->timeline, in->id, record->time_ns);
+}
+
+static void handle_task_switch(struct session *session, const struct perf_record *record)
+{
+    const struct thread *thread = find_thread(session, record->tid);
+
+    if (thread == NULL)
+        return;
+    if (record->task_switch.out)
+        timeline_switch_out(session->timeline, thread->id, record->time_ns,
+                            record->task_switch.preempted ? STATE_RUNNABLE : STATE_BLOCKED);
+    else
+        timeline_switch_in(session->timeline, thread->id, record->time_ns);
+}
+
+static void handle_stack(struct session *session, const struct perf_record *record)
+{
+    const struct thread *thread = find_thread(session, record->tid);
+    uint32_t stack;
+
+    if (thread == NULL)
+        return;
+    session->samples++;
+    stack =
+        session_unwind(session, process_table_process(session->processes, thread->process), &record->sample);
+    if (record->type == RECORD_ON_CPU)
+        timeline_on_cpu_stack(session->timeline, thread->id, record->time_ns, stack);
+    else
+        timeline_off_cpu_stack(session->timeline, thread->id, record->time_ns, stack);
+}
+
+static void handle_mmap(struct session *session, const struct perf_record *record)
+{
+    struct process *process = process_table_find_process(session->processes, record->mmap.pid);
+
+    if (process == NULL || !record->mmap.executable)
+        return;
+    session_add_mapping(session, process,
+                        &(struct mapping){.start = record->mmap.start,
+                                          .end = record->mmap.start + record->mmap.size_bytes,
+                                          .file_offset = record->mmap.file_offset},
+                        &(struct binary_key){.device = record->mmap.device,
+                                             .inode = record->mmap.inode,
+                                             .generation = record->mmap.generation},
+                        record->mmap.path);
+}
+
+static void handle_comm(struct session *session, const struct perf_record *record)
+{
+    struct process *process = process_table_find_process(session->processes, record->comm.pid);
+    struct thread *thread = process_table_find_thread(session->processes, record->comm.tid);
+    AUTO_FREE char *executable = NULL;
+
+    if (thread != NULL)
+        thread_set_comm(thread, record->comm.comm);
+    if (process == NULL || !record->comm.exec)
+        return;
+    /* exec: nothing of the old image is mapped any more. By now it may be gone or have execed again: then
+     * comm will do. */
+    address_space_clear(&process->space);
+    if (proc_read_executable(process->pid, &executable) == 0)
+        process_set_executable(process, executable);
+    else
+        process_set_executable(process, record->comm.comm);
+}
+
+static void handle_fork(struct session *session, const struct perf_record *record)
+{
+    const struct process *parent = process_table_find_process(session->processes, record->task.parent_pid);
+    const struct thread *parent_thread = find_thread(session, record->task.parent_tid);
+    const struct thread *known = find_thread(session, record->task.tid);
+    struct process *process = process_table_find_process(session->processes, record->task.pid);
+    bool is_thread = record->task.pid == record->task.parent_pid;
+
+    if (parent == NULL || (!is_thread && !session->options->children))
+        return;
+    /* Forked after sampling began, but found by the scan of /proc before this record was read. */
+    if (known != NULL && known->begin_ns == session->window_start_ns)
+        return;
+    if (!is_thread) {
+        process = session_add_forked_process(session, parent, record->task.pid, record->time_ns);
+        perf_capture_add_process(session->capture, record->task.pid);
+    }
+    if (process != NULL)
+        session_add_thread(session, process, record->task.tid,
+                           parent_thread != NULL ? parent_thread->comm : process->executable, record->time_ns,
+                           STATE_RUNNABLE, true);
+}
+
+static void handle_exit(struct session *session, const struct perf_record *record)
+{
+    struct thread *thread = process_table_find_thread(session->processes, record->task.tid);
+    struct process *process;
+
+    if (thread == NULL)
+        return;
+    timeline_end(session->timeline, thread->id, record->time_ns);
+    process_table_end_thread(session->processes, thread, record->time_ns);
+    process = process_table_process(session->processes, thread->process);
+    if (process->live_threads == 0) {
+        process_table_end_process(session->processes, process, record->time_ns);
+        perf_capture_remove_process(session->capture, process->pid);
+    }
+}
+
+/* Records of scheduling are missing: what each thread did since then is in doubt, but not where the kernel's
+ * own count of switches says that none of its was missed. */
+static void handle_lost(struct session *session, const struct perf_record *record)
+{
+    uint32_t count = process_table_thread_count(session->processes);
+
+    session->profile->loss.lost_events += record->lost.count;
+    if (record->lost.stacks_only)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct thread *thread = process_table_thread(session->processes, i);
+        const struct thread_baseline *baseline = &session->baselines.items[i];
+        struct proc_schedstat now;
+
+        if (!thread->alive)
+            continue;
+        if (baseline->known &&
+            proc_read_schedstat(process_table_process(session->processes, thread->process)->pid, thread->tid,
+                                &now) == 0 &&
+            now.switches_in - baseline->schedstat.switches_in <= timeline_switches_in(session->timeline, i))
+            continue;
+        timeline_doubt(session->timeline, i, record->lost.since_ns);
+    }
+}
+
+void session_handle_record(struct session *session, const struct perf_record *record)
+{
+    switch (record->type) {
+    case RECORD_SWITCH:
+        handle_switch(session, record);
+        break;
+    case RECORD_WAKEUP: {
+        const struct thread *thread = find_thread(session, record->wakeup.tid);
+
+        if (thread != NULL)
+            timeline_wakeup(session->timeline, thread->id, record->time_ns);
+        break;
+    }
+    case RECORD_ON_CPU:
+    case RECORD_SWITCH_STACK:
+        handle_stack(session, record);
+        break;
+    case RECORD_TASK_SWITCH:
+        handle_task_switch(session, record);
+        break;
+    case RECORD_MMAP:
+        handle_mmap(session, record);
+        break;
+    case RECORD_COMM:
+        handle_comm(session, record);
+        break;
+    case RECORD_FORK:
+        handle_fork(session, record);
+        break;
+    case RECORD_EXIT:
+        handle_exit(session, record);
+        break;
+    case RECORD_LOST:
+        handle_lost(session, record);
+        break;
+    case RECORD_OTHER:
+        break;
+    }
+}
