@@ -21,6 +21,13 @@ struct builder {
     uint32_t idle_node;
 };
 
+/* What orders siblings. */
+struct label {
+    uint32_t name;
+    uint32_t frame;
+    uint32_t id;
+};
+
 static uint64_t pair_key(uint32_t high, uint32_t low)
 {
     return (uint64_t)high << 32 | low;
@@ -127,34 +134,68 @@ static void add_thread(struct builder *builder, const struct profile_thread *thr
     }
 }
 
-static int compare_nodes(const void *left, const void *right, void *context)
+static int compare_labels(const void *left, const void *right, void *context)
 {
-    const struct builder *builder = context;
-    uint32_t l = *(const uint32_t *)left;
-    uint32_t r = *(const uint32_t *)right;
-    const struct call_node *a = &builder->nodes.items[l];
-    const struct call_node *b = &builder->nodes.items[r];
-    int by_name =
-        strcmp(string_table_get(builder->strings, a->name), string_table_get(builder->strings, b->name));
+    const struct string_table *strings = context;
+    const struct label *a = left;
+    const struct label *b = right;
+    int by_name = strcmp(string_table_get(strings, a->name), string_table_get(strings, b->name));
 
     if (by_name != 0)
         return by_name;
-    if (a->frame != b->frame)
-        return a->frame < b->frame ? -1 : 1;
-    return l < r ? -1 : l > r;
+    return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
-/* Links children in their order: all nodes sorted once, then each put in front of its parent's list, last one
- * first. */
+/* The place of each node's label among all labels. Labels are few and nodes many, so only labels are
+ * compared. Caller frees. ret_count: how many labels there are. */
+static uint32_t *rank_nodes(struct builder *builder, size_t *ret_count)
+{
+    VEC_OF(struct label) labels = {0};
+    struct id_map ids = {0};
+    size_t count = builder->nodes.count;
+    uint32_t *ranks = memory_zeroed(count, sizeof *ranks);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct call_node *node = &builder->nodes.items[i];
+        uint64_t key = pair_key(node->name, node->frame);
+
+        if (!id_map_get(&ids, key, &ranks[i])) {
+            ranks[i] = (uint32_t)labels.count;
+            id_map_put(&ids, key, ranks[i]);
+            VEC_PUSH(&labels, ((struct label){node->name, node->frame, ranks[i]}));
+        }
+    }
+    AUTO_FREE uint32_t *rank_of_id = memory_zeroed(labels.count, sizeof *rank_of_id);
+
+    if (labels.count > 0)
+        qsort_r(labels.items, labels.count, sizeof *labels.items, compare_labels, builder->strings);
+    for (size_t i = 0; i < labels.count; i++)
+        rank_of_id[labels.items[i].id] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++)
+        ranks[i] = rank_of_id[ranks[i]];
+    *ret_count = labels.count;
+    free(labels.items);
+    id_map_finish(&ids);
+    return ranks;
+}
+
+/* Links children in their order: all nodes in order of rank (a counting sort, stable), then each put in front
+ * of its parent's list, last one first. */
 static void link_children(struct builder *builder)
 {
     size_t count = builder->nodes.count;
+    size_t rank_count = 0;
     struct call_node *nodes = builder->nodes.items;
+    AUTO_FREE uint32_t *ranks = rank_nodes(builder, &rank_count);
     AUTO_FREE uint32_t *order = memory_zeroed(count, sizeof *order);
+    AUTO_FREE uint32_t *next_place = memory_zeroed(rank_count + 1, sizeof *next_place);
 
     for (size_t i = 0; i < count; i++)
-        order[i] = (uint32_t)i;
-    qsort_r(order, count, sizeof *order, compare_nodes, builder);
+        next_place[ranks[i] + 1]++;
+    for (size_t rank = 1; rank <= rank_count; rank++)
+        next_place[rank] += next_place[rank - 1];
+    for (size_t i = 0; i < count; i++)
+        order[next_place[ranks[i]]++] = (uint32_t)i;
     for (size_t i = count; i-- > 0;) {
         uint32_t child = order[i];
 
@@ -298,6 +339,7 @@ void share_by_largest_remainder(const uint64_t *weights, size_t count, uint64_t 
                                 uint64_t *ret_units)
 {
     AUTO_FREE struct remainder *rests = memory_zeroed(count, sizeof *rests);
+    size_t rest_count = 0;
     uint64_t sum = 0;
     uint64_t left = total_units;
 
@@ -307,13 +349,18 @@ void share_by_largest_remainder(const uint64_t *weights, size_t count, uint64_t 
         /* 128 bits: weights are nanoseconds of many threads, units are microseconds of them. */
         unsigned __int128 quota = (unsigned __int128)weights[i] * total_units;
 
-        ret_units[i] = sum == 0 ? 0 : (uint64_t)(quota / sum);
-        rests[i] = (struct remainder){.rest = sum == 0 ? 0 : (uint64_t)(quota % sum), .index = i};
+        ret_units[i] = 0;
+        if (quota == 0)
+            continue;
+        ret_units[i] = (uint64_t)(quota / sum);
         left -= ret_units[i];
+        if (quota % sum != 0)
+            rests[rest_count++] = (struct remainder){.rest = (uint64_t)(quota % sum), .index = i};
     }
-    if (sum == 0)
+    if (rest_count == 0)
         return;
-    qsort(rests, count, sizeof *rests, compare_remainders);
+    qsort(rests, rest_count, sizeof *rests, compare_remainders);
+    /* The rests add up to left times sum, so there are more of them than units left. */
     for (size_t i = 0; i < left; i++)
         ret_units[rests[i].index]++;
 }

@@ -2,18 +2,14 @@
 
 #include <stdlib.h>
 
-#include "profiler/base/clock.h"
 #include "profiler/base/memory.h"
 #include "profiler/base/vec.h"
 
-/* How far on-CPU time without a sample may look ahead for one. */
-#define FORWARD_LIMIT_NS NS_PER_S
 #define NO_TIME UINT64_MAX
 
 struct track {
-    VEC_OF(struct span) spans;
-    size_t first_pending; /* spans from here on may still get the stack of the thread's next on-CPU sample */
-    uint64_t since_ns;    /* the current spell, not yet a span, began here */
+    struct span_list list;
+    uint64_t since_ns; /* the current spell, not yet a span, began here */
     enum thread_state state;
     uint32_t stack;
     bool started;
@@ -44,7 +40,7 @@ void timeline_destroy(struct timeline *timeline)
     if (timeline == NULL)
         return;
     for (size_t i = 0; i < timeline->tracks.count; i++)
-        free(timeline->tracks.items[i].spans.items);
+        span_list_finish(&timeline->tracks.items[i].list);
     free(timeline->tracks.items);
     free(timeline);
 }
@@ -57,23 +53,6 @@ static struct track *running_track(struct timeline *timeline, uint32_t thread)
     return track != NULL && track->started && !track->ended ? track : NULL;
 }
 
-static void add_span(struct track *track, uint64_t from_ns, uint64_t to_ns, enum thread_state state,
-                     uint32_t stack)
-{
-    struct span *last = track->spans.count > 0 ? &track->spans.items[track->spans.count - 1] : NULL;
-
-    if (from_ns >= to_ns)
-        return;
-    if (last != NULL && last->state == state && last->stack == stack &&
-        last->start_ns + last->duration_ns == from_ns) {
-        last->duration_ns += to_ns - from_ns;
-        return;
-    }
-    VEC_PUSH(
-        &track->spans,
-        ((struct span){.start_ns = from_ns, .duration_ns = to_ns - from_ns, .stack = stack, .state = state}));
-}
-
 /* Makes a span of the current spell up to time_ns. Events of different CPUs may stand a little out of order:
  * time never runs backwards for a thread, the late event just makes an empty span. */
 static void close_spell(const struct timeline *timeline, struct track *track, uint64_t time_ns,
@@ -83,10 +62,10 @@ static void close_spell(const struct timeline *timeline, struct track *track, ui
         track->since_ns > timeline->window_start_ns ? track->since_ns : timeline->window_start_ns;
     uint64_t certain_until_ns = track->doubt_since_ns < time_ns ? track->doubt_since_ns : time_ns;
 
-    add_span(track, from_ns, certain_until_ns, track->state, stack);
+    span_list_add(&track->list, from_ns, certain_until_ns, track->state, stack);
     if (certain_until_ns < time_ns)
-        add_span(track, from_ns > certain_until_ns ? from_ns : certain_until_ns, time_ns, STATE_UNKNOWN,
-                 TIMELINE_NO_STACK);
+        span_list_add(&track->list, from_ns > certain_until_ns ? from_ns : certain_until_ns, time_ns,
+                      STATE_UNKNOWN, SPAN_NO_STACK);
     if (time_ns > track->since_ns)
         track->since_ns = time_ns;
 }
@@ -94,7 +73,7 @@ static void close_spell(const struct timeline *timeline, struct track *track, ui
 static void enter(struct track *track, enum thread_state state)
 {
     track->state = state;
-    track->stack = TIMELINE_NO_STACK;
+    track->stack = SPAN_NO_STACK;
     track->doubt_since_ns = NO_TIME;
     track->guessed = false;
 }
@@ -106,7 +85,7 @@ static void expect_state(struct track *track, enum thread_state state, uint64_t 
     if (track->guessed) {
         track->guessed = false;
         if (track->state != state || track->initial_stack_ns > time_ns)
-            track->stack = TIMELINE_NO_STACK;
+            track->stack = SPAN_NO_STACK;
         track->state = state;
     } else if (track->state != state && track->doubt_since_ns == NO_TIME) {
         track->doubt_since_ns = track->since_ns;
@@ -181,18 +160,6 @@ void timeline_wakeup(struct timeline *timeline, uint32_t thread, uint64_t time_n
     track->stack = stack; /* it will go on where it was blocked */
 }
 
-static void resolve_pending(struct track *track, uint64_t time_ns, uint32_t stack)
-{
-    for (size_t i = track->first_pending; i < track->spans.count; i++) {
-        struct span *span = &track->spans.items[i];
-
-        if (span->state == STATE_ON_CPU && span->stack == TIMELINE_NO_STACK &&
-            span->start_ns + span->duration_ns + FORWARD_LIMIT_NS >= time_ns)
-            span->stack = stack;
-    }
-    track->first_pending = track->spans.count;
-}
-
 void timeline_on_cpu_stack(struct timeline *timeline, uint32_t thread, uint64_t time_ns, uint32_t stack)
 {
     struct track *track = running_track(timeline, thread);
@@ -201,7 +168,7 @@ void timeline_on_cpu_stack(struct timeline *timeline, uint32_t thread, uint64_t 
         return;
     if (track->guessed)
         expect_state(track, STATE_ON_CPU, time_ns);
-    resolve_pending(track, time_ns, stack);
+    span_list_resolve(&track->list, STATE_ON_CPU, time_ns, stack);
     if (track->state != STATE_ON_CPU)
         return;
     close_spell(timeline, track, time_ns, stack);
@@ -220,8 +187,8 @@ void timeline_off_cpu_stack(struct timeline *timeline, uint32_t thread, uint64_t
     track->stack = stack;
     /* The wake-up may have come from another CPU before the stack was taken; the blocked spell is a span by
      * then. */
-    last = track->spans.count > 0 ? &track->spans.items[track->spans.count - 1] : NULL;
-    if (track->state == STATE_RUNNABLE && last != NULL && last->stack == TIMELINE_NO_STACK &&
+    last = track->list.count > 0 ? &track->list.spans[track->list.count - 1] : NULL;
+    if (track->state == STATE_RUNNABLE && last != NULL && last->stack == SPAN_NO_STACK &&
         (last->state == STATE_BLOCKED || last->state == STATE_STOPPED))
         last->stack = stack;
 }
@@ -265,6 +232,6 @@ const struct span *timeline_spans(const struct timeline *timeline, uint32_t thre
         *ret_count = 0;
         return NULL;
     }
-    *ret_count = timeline->tracks.items[thread].spans.count;
-    return timeline->tracks.items[thread].spans.items;
+    *ret_count = timeline->tracks.items[thread].list.count;
+    return timeline->tracks.items[thread].list.spans;
 }

@@ -22,16 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "profiler/model/profile.h"
-
-enum { TIMELINE_NO_STACK = UINT32_MAX };
-
-struct span {
-    uint64_t start_ns;
-    uint64_t duration_ns;
-    uint32_t stack; /* as it was given, or TIMELINE_NO_STACK */
-    enum thread_state state;
-};
+#include "profiler/model/span_list.h"
 
 struct timeline;
 

@@ -1,0 +1,42 @@
+/* The spans of one thread, in time order and without gaps, while they are being made: on-CPU and blocked time
+ * whose stack is not known yet can still get the one that is seen next.
+ *
+ *   span_list_add(&list, from, to, STATE_ON_CPU, SPAN_NO_STACK);
+ *   span_list_resolve(&list, STATE_ON_CPU, time, stack);      // it, and all that waits since a second or
+ * less
+ */
+#ifndef STALLGRAPH_MODEL_SPAN_LIST_H
+#define STALLGRAPH_MODEL_SPAN_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profiler/model/profile.h"
+
+enum { SPAN_NO_STACK = UINT32_MAX };
+
+struct span {
+    uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uint64_t duration_ns;
+    uint32_t stack; /* as it was given, or SPAN_NO_STACK */
+    enum thread_state state;
+};
+
+/* Zeroed is empty. */
+struct span_list {
+    struct span *spans;
+    size_t count;
+    size_t capacity;
+    size_t first_unresolved[STATE_COUNT]; /* by state: no earlier span of it can get a stack any more */
+};
+
+void span_list_finish(struct span_list *list);
+
+/* Appends [from_ns, to_ns); an equal, adjacent span grows instead; an empty range is ignored. */
+void span_list_add(struct span_list *list, uint64_t from_ns, uint64_t to_ns, enum thread_state state,
+                   uint32_t stack);
+
+/* Gives the stack to the spans of a state that have none and ended a second or less before time_ns. */
+void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack);
+
+#endif
