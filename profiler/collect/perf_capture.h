@@ -49,7 +49,7 @@ void perf_capture_remove_process(struct perf_capture *capture, pid_t pid);
 void perf_capture_stop(struct perf_capture *capture);
 void perf_capture_close(struct perf_capture *capture); /* NULL allowed */
 
-/* Records that could not be parsed so far. */
+/* Records that could not be parsed so far; each is given out as a RECORD_LOST of count 1. */
 uint64_t perf_capture_bad_records(const struct perf_capture *capture);
 
 #endif

@@ -1,0 +1,169 @@
+#include "profiler/collect/tick_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profiler/base/clock.h"
+
+struct request {
+    int fd;
+    size_t offset;
+};
+
+/* In the process of its own. Nothing here may allocate or lock: it is a fork of a program that goes on. */
+static _Noreturn void serve(const struct tick_reader *reader, int request_fd, int reply_fd)
+{
+    struct request request;
+
+    while (read(request_fd, &request, sizeof request) == (ssize_t)sizeof request) {
+        ssize_t got =
+            read(request.fd, reader->bytes + request.offset, reader->capacity_bytes - request.offset);
+
+        if (got < 0)
+            got = -errno;
+        if (write(reply_fd, &got, sizeof got) != (ssize_t)sizeof got)
+            break;
+    }
+    _exit(0);
+}
+
+/* Shares the table of descriptors, so that iterators that are opened later can be named by number; memory is
+ * its own but for the shared mapping. No handler of ours may run there, and it must not outlive us. */
+static _Noreturn void run_child(const struct tick_reader *reader, pid_t parent, int request_fd, int reply_fd)
+{
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+    serve(reader, request_fd, reply_fd);
+}
+
+static int start_process(struct tick_reader *reader, struct error *err)
+{
+    int request[2];
+    int reply[2];
+    pid_t parent = getpid();
+    long pid;
+
+    if (pipe2(request, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "make a pipe");
+    if (pipe2(reply, O_CLOEXEC) < 0) {
+        int code = error_set(err, -errno, "make a pipe");
+
+        close(request[0]);
+        close(request[1]);
+        return code;
+    }
+    pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, 0);
+    if (pid == 0)
+        run_child(reader, parent, request[0], reply[1]);
+    if (pid < 0) {
+        int code = error_set(err, -errno, "start the reader");
+
+        close(request[0]);
+        close(request[1]);
+        close(reply[0]);
+        close(reply[1]);
+        return code;
+    }
+    /* The table is one: the ends that only the process uses stay open here, and are closed with it. */
+    reader->pid = (pid_t)pid;
+    reader->request_fd = request[1];
+    reader->reply_fd = reply[0];
+    reader->child_request_fd = request[0];
+    reader->child_reply_fd = reply[1];
+    return 0;
+}
+
+static uint64_t process_cpu_ns(pid_t pid)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+        return 0;
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void end_process(struct tick_reader *reader)
+{
+    if (reader->pid <= 0)
+        return;
+    reader->ended_cpu_ns += process_cpu_ns(reader->pid);
+    kill(reader->pid, SIGKILL);
+    while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close(reader->request_fd);
+    close(reader->reply_fd);
+    close(reader->child_request_fd);
+    close(reader->child_reply_fd);
+    reader->pid = 0;
+}
+
+int tick_reader_start(struct tick_reader *reader, size_t capacity_bytes, struct error *err)
+{
+    void *bytes = mmap(NULL, capacity_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int r;
+
+    if (bytes == MAP_FAILED)
+        return error_set(err, -errno, "map %zu bytes for the reader", capacity_bytes);
+    *reader = (struct tick_reader){.bytes = bytes, .capacity_bytes = capacity_bytes};
+    r = start_process(reader, err);
+    if (r < 0)
+        tick_reader_stop(reader);
+    return r;
+}
+
+int tick_reader_restart(struct tick_reader *reader, struct error *err)
+{
+    end_process(reader);
+    return start_process(reader, err);
+}
+
+void tick_reader_stop(struct tick_reader *reader)
+{
+    end_process(reader);
+    if (reader->bytes != NULL)
+        munmap(reader->bytes, reader->capacity_bytes);
+    reader->bytes = NULL;
+}
+
+ssize_t tick_reader_read(struct tick_reader *reader, int fd, size_t offset, int timeout_ms)
+{
+    const struct request request = {.fd = fd, .offset = offset};
+    struct pollfd poll_fd = {.fd = reader->reply_fd, .events = POLLIN};
+    uint64_t deadline_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+    ssize_t got;
+
+    if (write(reader->request_fd, &request, sizeof request) != (ssize_t)sizeof request)
+        return -EPIPE;
+    for (;;) {
+        uint64_t now_ns = clock_now_ns();
+        int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / NS_PER_MS) + 1 : 0;
+        int ready = poll(&poll_fd, 1, left_ms);
+
+        if (ready > 0)
+            break;
+        if (ready == 0 || errno != EINTR)
+            return ready == 0 ? -ETIMEDOUT : -errno;
+    }
+    if (read(reader->reply_fd, &got, sizeof got) != (ssize_t)sizeof got)
+        return -EPIPE;
+    return got;
+}
+
+uint64_t tick_reader_cpu_ns(const struct tick_reader *reader)
+{
+    return reader->ended_cpu_ns + process_cpu_ns(reader->pid);
+}
