@@ -12,9 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "profiler/model/binary.h"
 #include "profiler/model/location.h"
-#include "profiler/model/process.h"
+#include "profiler/symbolize/symbolizer_context.h"
 
 /* Strings belong to the symbolizer and are valid until the next resolve. */
 struct symbol {
@@ -22,20 +21,6 @@ struct symbol {
     const char *module;   /* base name of the file, "[kernel]", "[jit]", "[vdso]"; "" when unknown */
     const char *build_id; /* lower-case hexadecimal, or "" */
     bool is_named;        /* false: the name is only module+0xoffset, "[kernel]" or a bare address */
-};
-
-/* Everything is borrowed and must outlive the symbolizer. */
-struct symbolizer_context {
-    const struct binary_table *binaries;
-    const struct process_table *processes;
-
-    /* Opens a file of the target's own, for perf maps and debug files, by the path the target sees: for a
-     * process id of process_table (root directory of that process). Returns an fd or -errno; NULL = there is
-     * none to be had. */
-    int (*open_in_target)(void *open_context, uint32_t process, const char *path);
-    /* The number the process has in its own innermost pid namespace, for /tmp/perf-N.map; NULL = pid. */
-    pid_t (*inner_pid)(void *open_context, uint32_t process);
-    void *open_context;
 };
 
 struct symbolizer;
