@@ -80,6 +80,8 @@ static void scan_targets(struct session *session)
             if (process_table_find_process(session->processes, pids[i]) != NULL)
                 continue;
             perf_capture_add_process(session->capture, pids[i]);
+            if (session->tick.tick != NULL)
+                session->tick.backend->add_process(session->tick.tick, pids[i]);
             if (session_add_existing_process(session, pids[i]) == 0)
                 found_new = true;
         }
@@ -88,20 +90,52 @@ static void scan_targets(struct session *session)
     }
 }
 
+static const char *describe_blocked(const struct session *session, const struct perf_capture_choice *choice)
+{
+    if (session->tick.tick != NULL)
+        return "tick (BPF)";
+    if (choice->scheduler_events)
+        return choice->switch_stacks ? "trace (sched_switch)" : "trace (sched_switch), without stacks";
+    return choice->switch_stacks ? "trace (context switches, no wake-ups)" : "not to be had";
+}
+
+static void add_limit(struct session *session, const char *text)
+{
+    size_t used = strlen(session->limits);
+
+    if (text[0] != '\0')
+        snprintf(session->limits + used, sizeof session->limits - used, "%s%s", used > 0 ? "; " : "", text);
+}
+
 static void describe_choice(struct session *session)
 {
     const struct perf_capture_choice *choice = perf_capture_choice(session->capture);
-    const char *blocked;
 
-    if (choice->scheduler_events)
-        blocked = choice->switch_stacks ? "trace (sched_switch)" : "trace (sched_switch), without stacks";
-    else
-        blocked = choice->switch_stacks ? "trace (context switches, no wake-ups)" : "not to be had";
     snprintf(session->choice, sizeof session->choice, "on-CPU: %s at %g Hz, %s%s; blocked: %s; stacks: %s%s",
              choice->hardware_cycles ? "cycles" : "cpu-clock", session->options->frequency_hz,
              choice->cpu_wide ? "CPU-wide" : "per task",
-             choice->filtered_in_kernel ? ", filtered in the kernel" : "", blocked, session->backend->name,
-             choice->kernel_frames ? "" : ", no kernel frames");
+             choice->filtered_in_kernel ? ", filtered in the kernel" : "", describe_blocked(session, choice),
+             session->backend->name, choice->kernel_frames ? "" : ", no kernel frames");
+    add_limit(session, choice->why_not);
+}
+
+/* The engine for blocked time: `tick` where it can be had, unless `trace` was asked for. */
+static int choose_engine(struct session *session, struct error *err)
+{
+    struct error why = {0};
+    int r;
+
+    if (session->options->off_cpu == SESSION_OFF_CPU_TRACE)
+        return 0;
+    r = session_tick_open(session, &why);
+    if (r >= 0)
+        return 0;
+    if (session->options->off_cpu == SESSION_OFF_CPU_TICK) {
+        error_say(err, r, "the engine tick cannot be had: %s", why.message);
+        return error_hint(err, "--off-cpu auto takes what can be had");
+    }
+    add_limit(session, why.message);
+    return 0;
 }
 
 static int open_session(struct session *session, struct error *err)
@@ -113,13 +147,16 @@ static int open_session(struct session *session, struct error *err)
 
     if (r < 0)
         return r;
+    r = choose_engine(session, err);
+    if (r < 0)
+        return r;
     const struct perf_capture_options capture_options = {
         .pids = pids,
         .pid_count = count,
         .children = options->children,
         .frequency_hz = options->frequency_hz,
         .on_cpu = options->mode != SESSION_OFF_CPU,
-        .off_cpu = true,
+        .off_cpu = session->tick.tick == NULL,
         .stack_mode = stack_mode(options),
         .kernel_chain = options->kernel != SESSION_KERNEL_NONE,
     };
@@ -155,28 +192,43 @@ static void tell_progress(const struct session *session, uint64_t now_ns)
         session->observer->progress(session->observer->context, &progress);
 }
 
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Until the next thing is due: the end, a tick, or a look at the rings. */
+static int wait_ms(const struct session *session, uint64_t now_ns, uint64_t end_ns, bool alone)
+{
+    uint64_t until_ns = now_ns + (alone ? LAST_POLL_MS : POLL_MS) * NS_PER_MS;
+
+    until_ns = minimum(until_ns, end_ns);
+    if (session->tick.tick != NULL)
+        until_ns = minimum(until_ns, session_tick_due_ns(session));
+    return until_ns > now_ns ? (int)((until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
 static void sample_until_done(struct session *session)
 {
     uint64_t next_second_ns = session->window_start_ns + NS_PER_S;
+    uint64_t end_ns = session->options->duration_ns > 0
+                          ? session->window_start_ns + session->options->duration_ns
+                          : UINT64_MAX;
     int passes_alone = 0;
 
     while (passes_alone < PASSES_WITHOUT_TARGET) {
         uint64_t now_ns = clock_now_ns();
-        uint64_t end_ns = session->window_start_ns + session->options->duration_ns;
-        int timeout_ms = passes_alone > 0 ? LAST_POLL_MS : POLL_MS;
 
         if (session->observer->stop != NULL && *session->observer->stop != 0)
             return;
-        if (session->options->duration_ns > 0) {
-            if (now_ns >= end_ns)
-                return;
-            if ((end_ns - now_ns) / NS_PER_MS < (uint64_t)timeout_ms)
-                timeout_ms = (int)((end_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS);
-        }
-        perf_capture_wait(session->capture, timeout_ms, -1);
+        if (now_ns >= end_ns)
+            return;
+        perf_capture_wait(session->capture, wait_ms(session, now_ns, end_ns, passes_alone > 0), -1);
         drain(session);
-        passes_alone = session_check_alive(session) ? 0 : passes_alone + 1;
         now_ns = clock_now_ns();
+        if (session->tick.tick != NULL && now_ns >= session_tick_due_ns(session))
+            session_tick_turn(session, false);
+        passes_alone = session_check_alive(session) ? 0 : passes_alone + 1;
         if (now_ns >= next_second_ns) {
             tell_progress(session, now_ns);
             next_second_ns += NS_PER_S;
@@ -213,6 +265,23 @@ static int64_t unix_now_ns(void)
     return (int64_t)t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec;
 }
 
+static void end_window(struct session *session)
+{
+    if (session->tick.tick != NULL)
+        session_tick_turn(session, true);
+    else
+        session_read_end_counters(session);
+    session->window_end_ns = clock_now_ns();
+    perf_capture_stop(session->capture);
+    drain(session);
+    if (session->tick.tick != NULL) {
+        session_tick_take(session);
+        calibration_finish(session->calibration, session->window_end_ns);
+    } else {
+        timeline_finish(session->timeline, session->window_end_ns);
+    }
+}
+
 static int run_opened(struct session *session, struct error *err)
 {
     int64_t start_unix_ns;
@@ -222,20 +291,19 @@ static int run_opened(struct session *session, struct error *err)
         return r;
     session->window_start_ns = clock_now_ns();
     start_unix_ns = unix_now_ns();
-    session->timeline =
-        timeline_create(session->window_start_ns, perf_capture_choice(session->capture)->scheduler_events);
+    if (session->tick.tick != NULL)
+        session->calibration = calibration_create(session->window_start_ns);
+    else
+        session->timeline = timeline_create(session->window_start_ns,
+                                            perf_capture_choice(session->capture)->scheduler_events);
     scan_targets(session);
     describe_choice(session);
+    if (session->tick.tick != NULL)
+        session_tick_turn(session, true);
     if (session->observer->started != NULL)
-        session->observer->started(session->observer->context, session->choice,
-                                   perf_capture_choice(session->capture)->why_not);
+        session->observer->started(session->observer->context, session->choice, session->limits);
     sample_until_done(session);
-
-    session->window_end_ns = clock_now_ns();
-    session_read_end_counters(session);
-    perf_capture_stop(session->capture);
-    drain(session);
-    timeline_finish(session->timeline, session->window_end_ns);
+    end_window(session);
     fill_meta(session, start_unix_ns);
     session_make_profile(session);
     return 0;
@@ -244,9 +312,11 @@ static int run_opened(struct session *session, struct error *err)
 static void close_session(struct session *session)
 {
     perf_capture_close(session->capture);
+    session_tick_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);
+    calibration_destroy(session->calibration);
     stack_table_destroy(session->stacks);
     location_table_destroy(session->locations);
     session_release_targets(session);

@@ -20,6 +20,7 @@
 
 enum session_mode { SESSION_WALL, SESSION_ON_CPU, SESSION_OFF_CPU };
 enum session_kernel_frames { SESSION_KERNEL_ON_CPU, SESSION_KERNEL_ALL, SESSION_KERNEL_NONE };
+enum session_off_cpu { SESSION_OFF_CPU_AUTO, SESSION_OFF_CPU_TICK, SESSION_OFF_CPU_TRACE };
 enum session_call_graph { SESSION_CALL_GRAPH_AUTO, SESSION_CALL_GRAPH_DWARF, SESSION_CALL_GRAPH_FP };
 
 struct session_options {
@@ -31,6 +32,8 @@ struct session_options {
     enum session_mode mode;
     enum session_kernel_frames kernel;
     enum session_call_graph call_graph;
+    enum session_off_cpu off_cpu;
+    double max_overhead_percent; /* of one CPU, for the sampler itself (engine tick); 0 = no limit */
 };
 
 struct session_progress {

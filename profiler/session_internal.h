@@ -2,9 +2,12 @@
 #ifndef STALLGRAPH_SESSION_INTERNAL_H
 #define STALLGRAPH_SESSION_INTERNAL_H
 
+#include "profiler/base/id_map.h"
 #include "profiler/base/vec.h"
 #include "profiler/collect/perf_capture.h"
 #include "profiler/collect/proc_task.h"
+#include "profiler/collect/tick.h"
+#include "profiler/model/calibration.h"
 #include "profiler/model/location.h"
 #include "profiler/model/process.h"
 #include "profiler/model/timeline.h"
@@ -21,12 +24,32 @@ struct target {
     uid_t uid; /* whose the process is: its files in the root directory must be this user's, or root's */
 };
 
-/* The kernel's counters of a thread when it was first seen. By thread id. */
-struct thread_baseline {
-    bool known;
-    struct proc_schedstat schedstat;
-    struct proc_schedstat end; /* when the window ended, or zero */
-    bool end_known;
+/* What is kept of a thread beside the process table. By thread id. */
+struct thread_record {
+    uint64_t
+        found_ns; /* records of its number that are older than this are about somebody else, or no news */
+    uint64_t start_time_ns; /* since boot, its identity; 0 = not known yet */
+    /* The kernel's counters when it was first seen (zero for one that was born in the window), and at its
+     * end. */
+    bool begin_known, end_known;
+    struct proc_schedstat begin, end;
+};
+
+/* How the engine `tick` goes. */
+struct tick_control {
+    const struct tick_backend *backend;
+    struct tick *tick;
+    bool broken; /* it failed, and is not asked again */
+    double rate_hz;
+    double stack_share;
+    uint64_t next_ns;
+    uint64_t check_ns,
+        check_cpu_ns;        /* when the budget was looked at last, and the CPU time used until then */
+    uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
+    uint64_t passes;
+    uint64_t stacks_taken, stacks_left_out, stacks_raced, stacks_recalled;
+    struct id_map
+        stack_of_site; /* (thread, pc, sp, system call, top of the stack) -> the stack last verified there */
 };
 
 struct session {
@@ -37,20 +60,24 @@ struct session {
     struct process_table *processes;
     struct binary_table *binaries;
     struct location_table *locations;
-    struct stack_table *stacks; /* of location ids */
-    struct timeline *timeline;
+    struct stack_table *stacks;      /* of location ids */
+    struct timeline *timeline;       /* engine `trace`; else NULL */
+    struct calibration *calibration; /* engine `tick`; else NULL */
+    struct tick_control tick;
     const struct unwinder_backend *backend;
     struct unwinder *unwinder;
     struct unwound_stack unwound; /* scratch: too big for the C stack */
     struct profile *profile;
 
     VEC_OF(struct target) targets;
-    VEC_OF(struct thread_baseline) baselines;
+    VEC_OF(struct thread_record) threads;
 
     uint64_t window_start_ns;
     uint64_t window_end_ns;
     uint64_t samples;
-    char choice[512]; /* the line that says how capturing is done */
+    char choice[512];   /* the line that says how capturing is done */
+    char limits[1024];  /* what could not be had and why */
+    char trouble[1024]; /* what went wrong meanwhile */
 };
 
 /* session_targets.c: processes, threads and what is mapped in them. */
@@ -80,8 +107,24 @@ uint32_t session_unwind(struct session *session, const struct process *process,
 uint32_t session_snapshot_blocked(struct session *session, const struct process *process, pid_t tid);
 uint32_t session_synthetic_location(struct session *session, const char *text);
 
+/* session_tick.c: the engine `tick`. */
+
+/* 0, or -errno: it cannot be had, and err says why. */
+int session_tick_open(struct session *session, struct error *err);
+void session_tick_close(struct session *session);
+/* The time at which the next pass is due. */
+uint64_t session_tick_due_ns(const struct session *session);
+/* Takes the looks of the last pass, whose time the records of the rings have reached by now, and makes
+ * another pass. all: over those that did not change too (the first time, and the last). */
+void session_tick_turn(struct session *session, bool all);
+/* Takes the looks of the last pass. */
+void session_tick_take(struct session *session);
+
 /* session_records.c */
 void session_handle_record(struct session *session, const struct perf_record *record);
+/* counters: the last ones, or NULL when they are not known. */
+void session_end_thread(struct session *session, struct thread *thread, uint64_t end_ns,
+                        const struct thread_counters *counters);
 
 /* session_profile.c: names everything and fills session->profile. */
 void session_make_profile(struct session *session);

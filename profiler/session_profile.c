@@ -183,6 +183,12 @@ static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_
     return stack;
 }
 
+static bool is_without_stack(const struct span *span)
+{
+    return span->stack == SPAN_NO_STACK || span->stack == CALIBRATION_LOST_STACK ||
+           span->stack == STACK_EMPTY;
+}
+
 static uint32_t stack_of_span(struct maker *maker, const struct span *span)
 {
     uint64_t key = (uint64_t)span->stack << 8 | (uint64_t)span->state;
@@ -190,7 +196,7 @@ static uint32_t stack_of_span(struct maker *maker, const struct span *span)
 
     if (id_map_get(&maker->stack_of_span, key, &stack))
         return stack;
-    if (span->stack == TIMELINE_NO_STACK || span->stack == STACK_EMPTY)
+    if (is_without_stack(span))
         stack = stack_without_code(maker, span->state);
     else
         stack = make_stack(maker, span->stack, span->state);
@@ -214,7 +220,9 @@ static bool is_wanted(const struct session *session, enum thread_state state)
 static void add_samples(struct maker *maker, uint32_t thread, struct profile_thread *profile_thread)
 {
     size_t count;
-    const struct span *spans = timeline_spans(maker->session->timeline, thread, &count);
+    const struct span *spans = maker->session->timeline != NULL
+                                   ? timeline_spans(maker->session->timeline, thread, &count)
+                                   : calibration_spans(maker->session->calibration, thread, &count);
     struct ledger *ledger = &profile_thread->ledger;
 
     for (size_t i = 0; i < count; i++) {
@@ -222,9 +230,9 @@ static void add_samples(struct maker *maker, uint32_t thread, struct profile_thr
 
         ledger->lifetime_ns += span->duration_ns;
         if (span->state == STATE_UNKNOWN ||
-            (span->stack == TIMELINE_NO_STACK && (span->state == STATE_BLOCKED || span->state == STATE_IDLE)))
+            (is_without_stack(span) && (span->state == STATE_BLOCKED || span->state == STATE_IDLE)))
             ledger->lost_ns += span->duration_ns;
-        if (span->state == STATE_ON_CPU && span->stack == TIMELINE_NO_STACK)
+        if (span->state == STATE_ON_CPU && span->stack == SPAN_NO_STACK)
             ledger->unsampled_ns += span->duration_ns;
         if (!is_wanted(maker->session, span->state))
             continue;
@@ -240,7 +248,7 @@ static void make_thread(struct maker *maker, uint32_t id)
 {
     const struct session *session = maker->session;
     const struct thread *thread = process_table_thread(session->processes, id);
-    const struct thread_baseline *baseline = &session->baselines.items[id];
+    const struct thread_record *known = &session->threads.items[id];
     uint64_t end_ns = thread->alive ? session->window_end_ns : thread->end_ns;
     struct profile_thread *profile_thread;
 
@@ -252,11 +260,10 @@ static void make_thread(struct maker *maker, uint32_t id)
     profile_thread->end_ns = end_ns > session->window_start_ns ? end_ns - session->window_start_ns : 0;
     if (profile_thread->end_ns < profile_thread->begin_ns)
         profile_thread->end_ns = profile_thread->begin_ns;
-    if (baseline->known && baseline->end_known) {
+    if (known->begin_known && known->end_known) {
         profile_thread->ledger.has_kernel_counters = true;
-        profile_thread->ledger.kernel_on_cpu_ns = baseline->end.on_cpu_ns - baseline->schedstat.on_cpu_ns;
-        profile_thread->ledger.kernel_runnable_ns =
-            baseline->end.runnable_ns - baseline->schedstat.runnable_ns;
+        profile_thread->ledger.kernel_on_cpu_ns = known->end.on_cpu_ns - known->begin.on_cpu_ns;
+        profile_thread->ledger.kernel_runnable_ns = known->end.runnable_ns - known->begin.runnable_ns;
     }
     add_samples(maker, id, profile_thread);
 }

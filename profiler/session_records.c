@@ -62,7 +62,9 @@ static void handle_stack(struct session *session, const struct perf_record *reco
     session->samples++;
     stack =
         session_unwind(session, process_table_process(session->processes, thread->process), &record->sample);
-    if (record->type == RECORD_ON_CPU)
+    if (session->calibration != NULL)
+        calibration_on_cpu_stack(session->calibration, thread->id, record->time_ns, stack);
+    else if (record->type == RECORD_ON_CPU)
         timeline_on_cpu_stack(session->timeline, thread->id, record->time_ns, stack);
     else
         timeline_off_cpu_stack(session->timeline, thread->id, record->time_ns, stack);
@@ -113,12 +115,14 @@ static void handle_fork(struct session *session, const struct perf_record *recor
 
     if (parent == NULL || (!is_thread && !session->options->children))
         return;
-    /* Forked after sampling began, but found by the scan of /proc before this record was read. */
-    if (known != NULL && known->begin_ns == session->window_start_ns)
+    /* Found otherwise before this record was read. */
+    if (known != NULL && record->time_ns <= session->threads.items[known->id].found_ns)
         return;
     if (!is_thread) {
         process = session_add_forked_process(session, parent, record->task.pid, record->time_ns);
         perf_capture_add_process(session->capture, record->task.pid);
+        if (session->tick.tick != NULL)
+            session->tick.backend->add_process(session->tick.tick, record->task.pid);
     }
     if (process != NULL)
         session_add_thread(session, process, record->task.tid,
@@ -129,16 +133,29 @@ static void handle_fork(struct session *session, const struct perf_record *recor
 static void handle_exit(struct session *session, const struct perf_record *record)
 {
     struct thread *thread = process_table_find_thread(session->processes, record->task.tid);
+
+    /* The engine `tick` brings the last counters with the end. */
+    if (thread == NULL || session->calibration != NULL)
+        return;
+    session_end_thread(session, thread, record->time_ns, NULL);
+}
+
+void session_end_thread(struct session *session, struct thread *thread, uint64_t end_ns,
+                        const struct thread_counters *counters)
+{
     struct process *process;
 
-    if (thread == NULL)
-        return;
-    timeline_end(session->timeline, thread->id, record->time_ns);
-    process_table_end_thread(session->processes, thread, record->time_ns);
+    if (session->timeline != NULL)
+        timeline_end(session->timeline, thread->id, end_ns);
+    else
+        calibration_end(session->calibration, thread->id, end_ns, counters);
+    process_table_end_thread(session->processes, thread, end_ns);
     process = process_table_process(session->processes, thread->process);
     if (process->live_threads == 0) {
-        process_table_end_process(session->processes, process, record->time_ns);
+        process_table_end_process(session->processes, process, end_ns);
         perf_capture_remove_process(session->capture, process->pid);
+        if (session->tick.tick != NULL)
+            session->tick.backend->remove_process(session->tick.tick, process->pid);
     }
 }
 
@@ -153,15 +170,15 @@ static void handle_lost(struct session *session, const struct perf_record *recor
         return;
     for (uint32_t i = 0; i < count; i++) {
         const struct thread *thread = process_table_thread(session->processes, i);
-        const struct thread_baseline *baseline = &session->baselines.items[i];
+        const struct thread_record *known = &session->threads.items[i];
         struct proc_schedstat now;
 
-        if (!thread->alive)
+        if (!thread->alive || session->timeline == NULL)
             continue;
-        if (baseline->known &&
+        if (known->begin_known &&
             proc_read_schedstat(process_table_process(session->processes, thread->process)->pid, thread->tid,
                                 &now) == 0 &&
-            now.switches_in - baseline->schedstat.switches_in <= timeline_switches_in(session->timeline, i))
+            now.switches_in - known->begin.switches_in <= timeline_switches_in(session->timeline, i))
             continue;
         timeline_doubt(session->timeline, i, record->lost.since_ns);
     }

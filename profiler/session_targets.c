@@ -46,7 +46,7 @@ void session_release_targets(struct session *session)
             close(session->targets.items[i].root_fd);
     }
     free(session->targets.items);
-    free(session->baselines.items);
+    free(session->threads.items);
 }
 
 int session_open_in_target(void *context, uint32_t process, const char *path)
@@ -169,16 +169,21 @@ struct thread *session_add_thread(struct session *session, struct process *proce
                                   const char *comm, uint64_t begin_ns, enum thread_state likely, bool born)
 {
     struct thread *thread = process_table_add_thread(session->processes, process, tid, comm, begin_ns);
-    struct thread_baseline baseline = {.known = true};
+    static const struct thread_counters zero = {0};
+    struct thread_record known = {.found_ns = clock_now_ns(), .begin_known = true};
 
     /* A thread that was just born starts from zero; of one that was there before, what it has counted so far.
-     */
+     * With the engine `tick` the first look says so. */
     if (!born)
-        baseline.known = proc_read_schedstat(process->pid, tid, &baseline.schedstat) == 0;
-    while (session->baselines.count <= thread->id)
-        VEC_PUSH(&session->baselines, ((struct thread_baseline){0}));
-    session->baselines.items[thread->id] = baseline;
-    timeline_begin(session->timeline, thread->id, begin_ns, likely, born);
+        known.begin_known =
+            session->timeline != NULL && proc_read_schedstat(process->pid, tid, &known.begin) == 0;
+    while (session->threads.count <= thread->id)
+        VEC_PUSH(&session->threads, ((struct thread_record){0}));
+    session->threads.items[thread->id] = known;
+    if (session->timeline != NULL)
+        timeline_begin(session->timeline, thread->id, begin_ns, likely, born);
+    else
+        calibration_begin(session->calibration, thread->id, begin_ns, born ? &zero : NULL);
     return thread;
 }
 
@@ -206,7 +211,7 @@ static void add_existing_thread(struct session *session, struct process *process
         return;
     likely = likely_state(stat.state);
     thread = session_add_thread(session, process, tid, comm, session->window_start_ns, likely, false);
-    if (likely == STATE_ON_CPU)
+    if (likely == STATE_ON_CPU || session->timeline == NULL)
         return;
     timeline_initial_stack(session->timeline, thread->id, clock_now_ns(),
                            session_snapshot_blocked(session, process, tid));
@@ -288,11 +293,11 @@ void session_read_end_counters(struct session *session)
 
     for (uint32_t i = 0; i < count; i++) {
         const struct thread *thread = process_table_thread(session->processes, i);
-        struct thread_baseline *baseline = &session->baselines.items[i];
+        struct thread_record *known = &session->threads.items[i];
 
         if (thread->alive)
-            baseline->end_known =
+            known->end_known =
                 proc_read_schedstat(process_table_process(session->processes, thread->process)->pid,
-                                    thread->tid, &baseline->end) == 0;
+                                    thread->tid, &known->end) == 0;
     }
 }

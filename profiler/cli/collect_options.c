@@ -138,11 +138,19 @@ static int parse_mode(void *target, const char *value, struct error *err)
 
 static int parse_off_cpu(void *target, const char *value, struct error *err)
 {
-    static const struct choice choices[] = {{"auto", 0}, {"trace", 1}};
+    static const struct choice choices[] = {
+        {"auto", SESSION_OFF_CPU_AUTO}, {"tick", SESSION_OFF_CPU_TICK}, {"trace", SESSION_OFF_CPU_TRACE}};
     int chosen = CHOOSE(choices, value, err);
 
-    (void)target;
+    if (chosen >= 0)
+        ((struct collect_options *)target)->session.off_cpu = (enum session_off_cpu)chosen;
     return chosen < 0 ? chosen : 0;
+}
+
+static int parse_max_overhead(void *target, const char *value, struct error *err)
+{
+    return parse_number(value, 0, 10000, &((struct collect_options *)target)->session.max_overhead_percent,
+                        err);
 }
 
 static int parse_call_graph(void *target, const char *value, struct error *err)
@@ -258,7 +266,8 @@ static const struct option_row rows[] = {
      .parse = parse_mode},
     {.name = "off-cpu",
      .argument = "E",
-     .help = "how blocked time is taken: auto, trace",
+     .help = "how blocked time is taken: auto, tick (looks at blocked threads at its own pace), trace (every "
+             "switch)",
      .default_text = "auto",
      .parse = parse_off_cpu},
     {.name = "call-graph",
@@ -279,6 +288,12 @@ static const struct option_row rows[] = {
     {.name = "no-children",
      .help = "the named processes alone, not their descendants",
      .parse = parse_no_children},
+    {.name = "max-overhead",
+     .argument = "PERCENT",
+     .help = "of one CPU, for the sampler itself: above it fewer stacks are taken, chosen at random, then "
+             "fewer ticks made; 0 = no limit",
+     .default_text = "2",
+     .parse = parse_max_overhead},
     {.name = "summary",
      .argument = "W",
      .help = "what is said at the end, on stderr: text, none",
@@ -331,7 +346,7 @@ int collect_options_parse(int argc, char **argv, struct collect_options *ret_opt
     *ret_options = (struct collect_options){
         .formats = {&exporter_speedscope},
         .format_count = 1,
-        .session = {.children = true, .frequency_hz = 99},
+        .session = {.children = true, .frequency_hz = 99, .max_overhead_percent = 2},
         .max_loss_percent = 5,
     };
     r = option_table_parse(&collect_option_table, argc, argv, ret_options, &operand, err);

@@ -29,8 +29,11 @@ static const struct rule rules[] = {
     {"msync", WAIT_DISK, NULL},
 };
 
+/* The last two are what the entry functions of read, recvfrom and their like consist of: these jump to them,
+ * which leaves no frame of their own. */
 static const char *const syscall_prefixes[] = {
     "__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_",
+    "ksys_",      "__sys_",
 };
 
 static const char *syscall_of_function(const char *function)

@@ -62,20 +62,19 @@ static void test_first_event_says_what_was_before(void **state)
     timeline_wakeup(timeline, THREAD, 1300); /* so it was blocked, whatever it seemed */
     timeline_switch_in(timeline, THREAD, 1400);
     timeline_finish(timeline, 1400);
-    EXPECT(timeline, {1000, 300, TIMELINE_NO_STACK, STATE_BLOCKED},
-           {1300, 100, TIMELINE_NO_STACK, STATE_RUNNABLE});
+    EXPECT(timeline, {1000, 300, SPAN_NO_STACK, STATE_BLOCKED}, {1300, 100, SPAN_NO_STACK, STATE_RUNNABLE});
     timeline_destroy(timeline);
 
     timeline = begin(STATE_BLOCKED, false);
     timeline_switch_in(timeline, THREAD, 1300); /* without a wake-up: it was in the run queue */
     timeline_finish(timeline, 1300);
-    EXPECT(timeline, {1000, 300, TIMELINE_NO_STACK, STATE_RUNNABLE});
+    EXPECT(timeline, {1000, 300, SPAN_NO_STACK, STATE_RUNNABLE});
     timeline_destroy(timeline);
 
     timeline = begin(STATE_BLOCKED, false);
     timeline_switch_out(timeline, THREAD, 1300, STATE_RUNNABLE);
     timeline_finish(timeline, 1300);
-    EXPECT(timeline, {1000, 300, TIMELINE_NO_STACK, STATE_ON_CPU});
+    EXPECT(timeline, {1000, 300, SPAN_NO_STACK, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
 
@@ -98,8 +97,7 @@ static void test_initial_stack_of_a_later_wait_is_not_taken(void **state)
     timeline_initial_stack(timeline, THREAD, 1500, STACK_C);
     timeline_wakeup(timeline, THREAD, 1200); /* before the stack was read: it belongs to some other wait */
     timeline_finish(timeline, 1300);
-    EXPECT(timeline, {1000, 200, TIMELINE_NO_STACK, STATE_BLOCKED},
-           {1200, 100, TIMELINE_NO_STACK, STATE_RUNNABLE});
+    EXPECT(timeline, {1000, 200, SPAN_NO_STACK, STATE_BLOCKED}, {1200, 100, SPAN_NO_STACK, STATE_RUNNABLE});
     timeline_destroy(timeline);
 }
 
@@ -113,7 +111,7 @@ static void test_preempted_is_runnable(void **state)
     timeline_wakeup(timeline, THREAD, 1150); /* changes nothing: it does not sleep */
     timeline_switch_in(timeline, THREAD, 1400);
     timeline_finish(timeline, 1400);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU}, {1100, 300, STACK_A, STATE_RUNNABLE});
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 300, STACK_A, STATE_RUNNABLE});
     timeline_destroy(timeline);
 }
 
@@ -127,7 +125,7 @@ static void test_stopped_and_continued(void **state)
     timeline_wakeup(timeline, THREAD, 2100);
     timeline_switch_in(timeline, THREAD, 2200);
     timeline_finish(timeline, 2200);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU}, {1100, 1000, STACK_A, STATE_STOPPED},
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 1000, STACK_A, STATE_STOPPED},
            {2100, 100, STACK_A, STATE_RUNNABLE});
     timeline_destroy(timeline);
 }
@@ -141,8 +139,8 @@ static void test_on_cpu_time_waits_a_second_for_a_sample(void **state)
     timeline_switch_in(timeline, THREAD, 1100 + NS_PER_S + 50);
     timeline_on_cpu_stack(timeline, THREAD, 1100 + NS_PER_S + 60, STACK_B); /* too late for the first spell */
     timeline_finish(timeline, 1100 + NS_PER_S + 100);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU},
-           {1100, NS_PER_S + 50, TIMELINE_NO_STACK, STATE_RUNNABLE},
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU},
+           {1100, NS_PER_S + 50, SPAN_NO_STACK, STATE_RUNNABLE},
            {1100 + NS_PER_S + 50, 50, STACK_B, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
@@ -157,7 +155,7 @@ static void test_several_samples_share_a_spell(void **state)
     timeline_on_cpu_stack(timeline, THREAD, 1500, STACK_B);
     timeline_switch_out(timeline, THREAD, 1600, STATE_BLOCKED);
     timeline_finish(timeline, 1600);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_RUNNABLE}, {1100, 100, STACK_A, STATE_ON_CPU},
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_RUNNABLE}, {1100, 100, STACK_A, STATE_ON_CPU},
            {1200, 400, STACK_B, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
@@ -172,7 +170,7 @@ static void test_stack_that_comes_after_the_wakeup(void **state)
     timeline_off_cpu_stack(timeline, THREAD, 1103, STACK_A);
     timeline_switch_in(timeline, THREAD, 1200);
     timeline_finish(timeline, 1200);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU}, {1100, 2, STACK_A, STATE_BLOCKED},
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 2, STACK_A, STATE_BLOCKED},
            {1102, 98, STACK_A, STATE_RUNNABLE});
     timeline_destroy(timeline);
 }
@@ -188,9 +186,9 @@ static void test_doubt_lasts_until_the_next_event(void **state)
     timeline_switch_in(timeline, THREAD, 4000);
     timeline_switch_out(timeline, THREAD, 4100, STATE_BLOCKED);
     timeline_finish(timeline, 4200);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU}, {1100, 200, STACK_A, STATE_BLOCKED},
-           {1300, 2700, TIMELINE_NO_STACK, STATE_UNKNOWN}, {4000, 100, TIMELINE_NO_STACK, STATE_ON_CPU},
-           {4100, 100, TIMELINE_NO_STACK, STATE_BLOCKED});
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 200, STACK_A, STATE_BLOCKED},
+           {1300, 2700, SPAN_NO_STACK, STATE_UNKNOWN}, {4000, 100, SPAN_NO_STACK, STATE_ON_CPU},
+           {4100, 100, SPAN_NO_STACK, STATE_BLOCKED});
     timeline_destroy(timeline);
 }
 
@@ -202,8 +200,8 @@ static void test_missed_event_makes_no_time_up(void **state)
     timeline_switch_out(timeline, THREAD, 1100, STATE_BLOCKED);
     timeline_switch_out(timeline, THREAD, 1500, STATE_BLOCKED); /* it must have run in between */
     timeline_finish(timeline, 1600);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU},
-           {1100, 400, TIMELINE_NO_STACK, STATE_UNKNOWN}, {1500, 100, TIMELINE_NO_STACK, STATE_BLOCKED});
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 400, SPAN_NO_STACK, STATE_UNKNOWN},
+           {1500, 100, SPAN_NO_STACK, STATE_BLOCKED});
     timeline_destroy(timeline);
 }
 
@@ -217,9 +215,8 @@ static void test_without_wakeups_blocked_lasts_until_switched_in(void **state)
     timeline_switch_out(timeline, THREAD, 1400, STATE_BLOCKED);
     timeline_switch_in(timeline, THREAD, 1500);
     timeline_finish(timeline, 1600);
-    EXPECT(timeline, {1000, 300, TIMELINE_NO_STACK, STATE_BLOCKED},
-           {1300, 100, TIMELINE_NO_STACK, STATE_ON_CPU}, {1400, 100, TIMELINE_NO_STACK, STATE_BLOCKED},
-           {1500, 100, TIMELINE_NO_STACK, STATE_ON_CPU});
+    EXPECT(timeline, {1000, 300, SPAN_NO_STACK, STATE_BLOCKED}, {1300, 100, SPAN_NO_STACK, STATE_ON_CPU},
+           {1400, 100, SPAN_NO_STACK, STATE_BLOCKED}, {1500, 100, SPAN_NO_STACK, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
 
@@ -232,8 +229,8 @@ static void test_late_event_never_turns_time_back(void **state)
     timeline_wakeup(timeline, THREAD, 1090);
     timeline_switch_in(timeline, THREAD, 1200);
     timeline_finish(timeline, 1250);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_ON_CPU},
-           {1100, 100, TIMELINE_NO_STACK, STATE_RUNNABLE}, {1200, 50, TIMELINE_NO_STACK, STATE_ON_CPU});
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 100, SPAN_NO_STACK, STATE_RUNNABLE},
+           {1200, 50, SPAN_NO_STACK, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
 
@@ -247,8 +244,7 @@ static void test_nothing_after_the_end(void **state)
     timeline_switch_out(timeline, THREAD, 1210, STATE_BLOCKED);
     timeline_on_cpu_stack(timeline, THREAD, 1220, STACK_A);
     timeline_finish(timeline, 9000);
-    EXPECT(timeline, {1000, 100, TIMELINE_NO_STACK, STATE_RUNNABLE},
-           {1100, 100, TIMELINE_NO_STACK, STATE_ON_CPU});
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_RUNNABLE}, {1100, 100, SPAN_NO_STACK, STATE_ON_CPU});
     timeline_destroy(timeline);
 }
 

@@ -33,6 +33,9 @@ static void test_system_calls(void **state)
     EXPECT(WAIT_LOCK, "[wait: futex]", "futex_wait", "__x64_sys_futex");
     EXPECT(WAIT_OTHER, "[wait: child]", "kernel_clone", "__x64_sys_vfork");
     EXPECT(WAIT_NETWORK, "[wait: recvfrom]", "tcp_recvmsg", "__x64_sys_recvfrom");
+    EXPECT(WAIT_OTHER, "[wait: read]", "schedule", "anon_pipe_read", "vfs_read", "ksys_read",
+           "do_syscall_64");
+    EXPECT(WAIT_NETWORK, "[wait: recvfrom]", "tcp_recvmsg", "__sys_recvfrom", "do_syscall_64");
     EXPECT(WAIT_OTHER, "[wait: read]", "__ia32_sys_read");
 }
 

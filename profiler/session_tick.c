@@ -1,0 +1,290 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profiler/base/clock.h"
+#include "profiler/session_internal.h"
+#include "profiler/wait/syscall_name.h"
+#include "profiler/wait/wait_name.h"
+
+enum {
+    SITE_BYTES = 128,         /* of the stack's top that tell one visit of a wait site from another */
+    LOWEST_FULL_RATE_HZ = 20, /* not fewer ticks than that while the budget allows it */
+    MAX_PASS_CHUNKS = 100000,
+};
+
+static const double lowest_rate_hz = 1;
+static const double lowest_stack_share = 0.02;
+
+static uint64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+int session_tick_open(struct session *session, struct error *err)
+{
+    const struct tick_options options = {.children = session->options->children};
+    struct tick_control *control = &session->tick;
+    int r = tick_bpf.open(&options, &control->tick, err);
+
+    if (r < 0)
+        return r;
+    control->backend = &tick_bpf;
+    control->rate_hz = session->options->frequency_hz;
+    control->stack_share = 1;
+    control->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+    return 0;
+}
+
+void session_tick_close(struct session *session)
+{
+    if (session->tick.backend != NULL)
+        session->tick.backend->close(session->tick.tick);
+    id_map_finish(&session->tick.stack_of_site);
+}
+
+uint64_t session_tick_due_ns(const struct session *session)
+{
+    return session->tick.next_ns;
+}
+
+/* Same thread, same place, same system call and the same top of the stack: then the rest of the stack is
+ * taken to be the same too. */
+static uint64_t site_key(const struct thread *thread, const struct tick_look *look)
+{
+    const struct registers *registers = &look->sample.registers;
+    size_t top_bytes =
+        look->sample.stack_size_bytes < SITE_BYTES ? look->sample.stack_size_bytes : SITE_BYTES;
+    uint64_t key = hash_mix(thread->id, registers->value[REGISTER_IP]);
+
+    key = hash_mix(key, registers->value[REGISTER_RSP]);
+    key = hash_mix(key, (uint64_t)look->syscall);
+    return top_bytes > 0 ? hash_mix(key, hash_bytes(look->sample.stack, top_bytes)) : key;
+}
+
+static uint32_t push_wait(struct session *session, uint32_t stack, const struct tick_look *look)
+{
+    struct wait_name wait;
+
+    wait_from_syscall_name(syscall_name(look->syscall), &wait);
+    return stack_table_push(session->stacks, stack, session_synthetic_location(session, wait.text));
+}
+
+static uint32_t take_stack(struct session *session, const struct thread *thread, const struct tick_look *look)
+{
+    struct tick_control *control = &session->tick;
+    uint32_t stack = CALIBRATION_LOST_STACK;
+
+    switch (look->stack) {
+    case TICK_STACK_LEFT_OUT:
+        control->stacks_left_out++;
+        return SPAN_NO_STACK;
+    case TICK_STACK_RACED:
+        control->stacks_raced++;
+        if (id_map_get(&control->stack_of_site, site_key(thread, look), &stack))
+            control->stacks_recalled++;
+        return stack;
+    case TICK_STACK_NONE:
+    case TICK_STACK_WHOLE:
+        break;
+    }
+    if (look->state == TICK_RUNNING)
+        return SPAN_NO_STACK;
+    control->stacks_taken++;
+    session->samples++;
+    stack =
+        session_unwind(session, process_table_process(session->processes, thread->process), &look->sample);
+    /* Where kernel frames cannot tell what it waits for, the number of the system call can. */
+    if (look->sample.kernel_chain_count == 0 && look->state == TICK_BLOCKED && look->syscall >= 0)
+        stack = push_wait(session, stack, look);
+    id_map_put(&control->stack_of_site, site_key(thread, look), stack);
+    return stack;
+}
+
+static enum observed_state observed_state(enum tick_look_state state)
+{
+    switch (state) {
+    case TICK_RUNNING:
+    case TICK_ENDED:
+        return OBSERVED_RUNNING;
+    case TICK_RUNNABLE:
+        return OBSERVED_RUNNABLE;
+    case TICK_STOPPED:
+        return OBSERVED_STOPPED;
+    case TICK_BLOCKED:
+        break;
+    }
+    return OBSERVED_BLOCKED;
+}
+
+static uint64_t begin_of(const struct session *session, const struct tick_look *look)
+{
+    uint64_t begin_ns = look->start_time_ns - session->tick.boot_offset_ns;
+
+    return begin_ns > session->window_start_ns ? begin_ns : session->window_start_ns;
+}
+
+/* A thread that no record has told of yet: its fork is still on its way. */
+static struct thread *add_found_thread(struct session *session, const struct tick_look *look)
+{
+    struct process *process = process_table_find_process(session->processes, look->pid);
+    char comm[PROCESS_COMM_SIZE] = "";
+    uint64_t begin_ns = begin_of(session, look);
+
+    if (process == NULL) {
+        if (session_add_existing_process(session, look->pid) < 0)
+            return NULL;
+        perf_capture_add_process(session->capture, look->pid);
+        session->tick.backend->add_process(session->tick.tick, look->pid);
+        return process_table_find_thread(session->processes, look->tid);
+    }
+    if (proc_read_comm(look->pid, look->tid, comm) < 0)
+        memcpy(comm, process->executable, strnlen(process->executable, sizeof comm - 1));
+    return session_add_thread(session, process, look->tid, comm, begin_ns, STATE_RUNNABLE,
+                              begin_ns > session->window_start_ns);
+}
+
+static struct thread *thread_of(struct session *session, const struct tick_look *look)
+{
+    struct thread *thread = process_table_find_thread(session->processes, look->tid);
+    struct thread_record *known;
+
+    if (thread != NULL) {
+        known = &session->threads.items[thread->id];
+        if (known->start_time_ns == 0)
+            known->start_time_ns = look->start_time_ns;
+        if (known->start_time_ns == look->start_time_ns)
+            return thread;
+        session_end_thread(session, thread, look->time_ns, NULL); /* its number is somebody else's by now */
+    }
+    thread = add_found_thread(session, look);
+    if (thread != NULL)
+        session->threads.items[thread->id].start_time_ns = look->start_time_ns;
+    return thread;
+}
+
+static void note_counters(struct session *session, const struct thread *thread, const struct tick_look *look)
+{
+    struct thread_record *known = &session->threads.items[thread->id];
+    const struct proc_schedstat now = {.on_cpu_ns = look->on_cpu_ns, .runnable_ns = look->runnable_ns};
+
+    if (!known->begin_known)
+        known->begin = now;
+    known->begin_known = true;
+    known->end = now;
+    known->end_known = true;
+}
+
+static void take_look(struct session *session, const struct tick_look *look)
+{
+    const struct thread_counters counters = {
+        .on_cpu_ns = look->on_cpu_ns,
+        .runnable_ns = look->runnable_ns,
+        .voluntary_switches = look->voluntary_switches,
+        .involuntary_switches = look->involuntary_switches,
+    };
+    struct thread *thread = thread_of(session, look);
+
+    if (thread == NULL)
+        return;
+    note_counters(session, thread, look);
+    if (look->state == TICK_ENDED) {
+        session_end_thread(session, thread, look->time_ns, &counters);
+        return;
+    }
+    calibration_observe(session->calibration, thread->id,
+                        &(struct observation){.time_ns = look->time_ns,
+                                              .counters = counters,
+                                              .state = observed_state(look->state),
+                                              .stack = take_stack(session, thread, look)});
+}
+
+void session_tick_take(struct session *session)
+{
+    struct tick_look look;
+
+    while (session->tick.backend->next(session->tick.tick, &look))
+        take_look(session, &look);
+}
+
+static uint64_t used_cpu_ns(const struct session *session)
+{
+    return clock_self_cpu_ns() + session->tick.backend->cpu_ns(session->tick.tick);
+}
+
+static double between(double low, double value, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Once a second: above the budget fewer stacks are taken, chosen at random, then fewer ticks made; well below
+ * it, the other way. */
+static void keep_budget(struct session *session, uint64_t now_ns)
+{
+    struct tick_control *control = &session->tick;
+    double budget = session->options->max_overhead_percent / 100;
+    uint64_t cpu_ns = used_cpu_ns(session);
+    double full_rate_hz = session->options->frequency_hz;
+    double factor;
+
+    if (now_ns - control->check_ns < NS_PER_S)
+        return;
+    factor = budget / ((double)(cpu_ns - control->check_cpu_ns + 1) / (double)(now_ns - control->check_ns));
+    control->check_ns = now_ns;
+    control->check_cpu_ns = cpu_ns;
+    if (budget <= 0 || (factor >= 1 && factor < 1.25))
+        return;
+    factor = between(0.25, factor * 0.95, 2);
+    if (factor < 1 && control->stack_share > 0.5)
+        control->stack_share = between(0.5, control->stack_share * factor, 1);
+    else if (factor < 1 && control->rate_hz > LOWEST_FULL_RATE_HZ)
+        control->rate_hz = between(LOWEST_FULL_RATE_HZ, control->rate_hz * factor, full_rate_hz);
+    else if (factor < 1 && control->stack_share > lowest_stack_share)
+        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
+    else if (factor < 1 || control->rate_hz < LOWEST_FULL_RATE_HZ)
+        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, full_rate_hz);
+    else if (control->rate_hz < full_rate_hz)
+        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, full_rate_hz);
+    else
+        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
+    control->backend->set_stack_share(control->tick, control->stack_share);
+}
+
+/* Ticks are jittered by a quarter, so that they do not keep step with something the target does. */
+static void set_next(struct tick_control *control, uint64_t now_ns)
+{
+    double period_ns = (double)NS_PER_S / control->rate_hz;
+
+    control->next_ns = now_ns + (uint64_t)(period_ns * (0.75 + 0.5 * drand48()));
+}
+
+void session_tick_turn(struct session *session, bool all)
+{
+    struct tick_control *control = &session->tick;
+    struct error err = {0};
+    int more = 0;
+
+    if (control->broken)
+        return;
+    session_tick_take(session);
+    if (control->passes == 0)
+        control->check_ns = clock_now_ns(), control->check_cpu_ns = used_cpu_ns(session);
+    control->passes++;
+    calibration_tick(session->calibration, clock_now_ns());
+    for (int chunk = 0; chunk < MAX_PASS_CHUNKS; chunk++) {
+        more = control->backend->pass(control->tick, all, &err);
+        if (more <= 0)
+            break;
+        session_tick_take(session); /* more than is kept between ticks: at the first pass, as a rule */
+    }
+    if (more < 0) {
+        control->broken = true;
+        snprintf(session->trouble, sizeof session->trouble, "%s", err.message);
+    }
+    keep_budget(session, clock_now_ns());
+    set_next(control, clock_now_ns());
+}

@@ -1,0 +1,101 @@
+"""The books balance: states, lifetimes, the kernel's counters and the formats agree."""
+
+from harness import MS, Counters, Skip, check, check_close, test
+
+FORMATS = "speedscope,folded,svg"
+
+
+@test
+def every_thread_balances(t):
+    """For each thread: on-CPU and runnable are the kernel's own counts, and all states add up to its lifetime."""
+    target = t.workload("mixed_threads")
+    counters = t.counters(target.pid)
+    profile = t.collect("-p", target.pid, duration=4).profile
+    counters.stop()
+    steady = {tid for name, tid in target.truth.items()}
+    check(steady <= profile.tids(), f"threads missing: {steady - profile.tids()}")
+    for thread in profile.threads:
+        check_ledger(thread, profile)
+        if thread.tid in steady:
+            check_against(counters, thread, profile)
+
+
+def check_ledger(thread, profile):
+    label = f"{thread.name}"
+    states = thread.without_gaps().time()
+    check_close(f"{label}: states and lifetime", states, thread.lifetime, relative=0.01)
+    check(sum(thread.times.values()) == states, f"{label}: ledger {thread.times} of {states}")
+    lived = thread.info["endNs"] - thread.info["beginNs"]
+    check_close(f"{label}: lifetime and birth", lived, thread.lifetime, relative=0.01)
+    check(thread.lifetime <= profile.duration_ns, f"{label} lived longer than the window")
+    if thread.kernel_on_cpu is not None:
+        check_close(f"{label}: on-CPU", thread.times["on-cpu"], thread.kernel_on_cpu, relative=0.01, absolute=10 * MS)
+        # The kernel adds a wait when it ends: one that was on at an end of the window is not in its count, or all of it.
+        within = thread.times["runnable"] - cut_waits(thread)
+        low, high = thread.kernel_runnable * 0.99 - 10 * MS, thread.kernel_runnable * 1.01 + 10 * MS
+        check(within <= high, f"{label}: runnable {within} ns, kernel {thread.kernel_runnable}")
+        check(thread.times["runnable"] >= low, f"{label}: runnable {thread.times['runnable']}, kernel at least {low}")
+
+
+def cut_waits(thread):
+    """Time in waits for a CPU that an end of the window cuts."""
+    runs = thread.runs()
+    return sum(length for _, length, stack in {runs[0], runs[-1]} if stack and stack[-1] == "[runnable]")
+
+
+def check_against(counters: Counters, thread, profile):
+    """The same against counters that this test read itself: its readings are some 20 ms apart and interpolated."""
+    read = counters.between(thread.tid, profile.start_wall_ns, profile.end_wall_ns)
+    for state, kernel in zip(("on-cpu", "runnable"), read):
+        seen = thread.state(state).time()
+        check_close(f"{thread.name}: {state}, read here", seen, kernel, relative=0.02, absolute=40 * MS)
+
+
+def check_totals(result, what):
+    """All formats say the same total, to the microsecond."""
+    profile, folded, svg = result.profile, result.folded, result.svg
+    threads_us = round(profile.threads_total_ns() / 1000)
+    all_us = round(profile.all_threads.time() / 1000)
+    check(threads_us > 0, f"{what}: nothing was measured")
+    check(all_us == threads_us, f"{what}: all threads {all_us} us, each thread {threads_us} us")
+    check(folded.time() // 1000 == threads_us, f"{what}: folded {folded.time() // 1000} us, speedscope {threads_us} us")
+    check(svg.total_us() == threads_us, f"{what}: svg {svg.total_us()} us, speedscope {threads_us} us")
+
+
+@test
+def totals_agree_in_all_formats(t):
+    target = t.workload("mixed_threads")
+    check_totals(t.collect("-p", target.pid, duration=2, formats_wanted=FORMATS), "wall")
+
+
+@test
+def totals_agree_with_filters(t):
+    """The same after a filter, and with other groupings of threads."""
+    target = t.workload("mixed_threads")
+    for options in (("--mode", "on-cpu"), ("--mode", "off-cpu"), ("--threads", "each"), ("--threads", "merge")):
+        result = t.collect("-p", target.pid, *options, duration=1, formats_wanted=FORMATS)
+        check_totals(result, " ".join(options))
+
+
+@test
+def each_stack_agrees_in_all_formats(t):
+    """Stack by stack: what speedscope says of all threads is what the folded lines say."""
+    target = t.workload("mixed_threads")
+    idle = ("--idle", "merge") if t.has_option("--idle") else ()
+    result = t.collect("-p", target.pid, "--threads", "merge", *idle, duration=2, formats_wanted=FORMATS)
+    flat = {stack[1:]: ns for stack, ns in result.folded.sums().items()}
+    sums = result.profile.all_threads.sums()
+    for stack, ns in sums.items():
+        check(abs(flat.get(stack, 0) - ns) <= 1000, f"{stack}: folded {flat.get(stack, 0)} ns, speedscope {ns} ns")
+    check(set(flat) <= set(sums), f"stacks that only folded has: {set(flat) - set(sums)}")
+
+
+@test
+def idle_modes_change_totals_alike(t):
+    """--idle hide leaves the same time out of every format."""
+    if not t.has_option("--idle"):
+        raise Skip("there is no --idle yet")
+    target = t.workload("mixed_threads")
+    for mode in ("hide", "merge", "separate"):
+        result = t.collect("-p", target.pid, "--idle", mode, duration=0.8, formats_wanted=FORMATS)
+        check_totals(result, f"--idle {mode}")

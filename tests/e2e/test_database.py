@@ -1,0 +1,142 @@
+"""The main job: a pool of threads in front of a real PostgreSQL, under load, and what its threads wait for."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import Process, Skip, check, check_share, test
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
+WORKERS = 16
+# Starts a PostgreSQL of its own, says where it is, and stops it when stdin ends.
+POSTGRES = r"""
+. "$1/postgres.sh"
+trap postgres_stop EXIT
+postgres_start || exit
+printf '{"conninfo": "%s"}\n' "$POSTGRES_CONNINFO"
+read -r _
+"""
+
+
+class Postgres(Process):
+    def __init__(self):
+        super().__init__(["bash", "-c", POSTGRES, "bash", EXAMPLES], stderr=subprocess.DEVNULL)
+        line = self.read_line(timeout=40)
+        if line is None:
+            code = self.wait()
+            raise Skip("PostgreSQL is not installed") if code == 77 else RuntimeError(f"PostgreSQL did not start: {code}")
+        self.conninfo = line["conninfo"]
+
+    def end(self):
+        """Not killed: it has a server to stop and a folder to remove."""
+        self.child.stdin.close()
+        self.wait()
+        self.child.stdout.close()
+
+
+class Dbserver:
+    def __init__(self, t, conninfo):
+        path = os.path.join(t.workload_dir, "../../dbserver")
+        if not os.path.exists(path):
+            raise Skip("the example server was not built: libpq is not here")
+        argv = [path, "--db", conninfo, "--workers", str(WORKERS)]
+        self.child = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        t.ends(self)
+        found = re.match(rb"listening on (\S+)\n", self.child.stdout.readline())
+        check(found is not None, "the example server did not start")
+        self.address = found.group(1).decode()
+        self.pid = self.child.pid
+
+    def end(self):
+        self.child.send_signal(signal.SIGTERM)
+        self.child.wait()
+        self.child.stdout.close()
+
+
+class Load:
+    def __init__(self, t, url, seconds):
+        argv = ["wrk", "-t", "1", "-c", "64", "-d", f"{seconds}s", url]
+        self.child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        t.ends(self)
+
+    def finish(self):
+        output = self.child.communicate()[0]
+        print(output)
+        check("Non-2xx" not in output and self.child.returncode == 0, "requests failed")
+
+    def end(self):
+        if self.child.poll() is None:
+            self.child.terminate()
+            self.child.communicate()
+
+
+def profile_under_load(t, path, duration=3):
+    """A profile of the server while it is asked for a path, in all formats."""
+    t.need_program("wrk")
+    server = Dbserver(t, t.ends(Postgres()).conninfo)
+    load = Load(t, f"http://{server.address}{path}", duration + 4)
+    time.sleep(1.5)  # until every connection has asked, and each worker has something to do
+    result = t.collect("-p", server.pid, duration=duration, formats_wanted="speedscope,folded,svg")
+    check(load.child.poll() is None, "the load ended before the profile")
+    load.finish()
+    return result
+
+
+def workers_of(profile):
+    workers = [thread for thread in profile.threads if re.fullmatch(r"worker-\d+", thread.info["name"])]
+    check(len(workers) == WORKERS, f"{len(workers)} workers among {[thread.name for thread in profile.threads]}")
+    return workers
+
+
+def in_each_format(result):
+    """[(format, stacks of all workers)]"""
+    pool = "worker-*"
+    together = [sample for thread in workers_of(result.profile) for sample in thread.without_gaps().samples]
+    return [
+        ("speedscope", type(result.profile.all_threads)("speedscope", together)),
+        ("folded", result.folded.select(lambda stack: pool in stack)),
+        ("svg", result.svg.stacks().select(lambda stack: pool in stack)),
+    ]
+
+
+def ends_in_wait(stack):
+    return stack[-1].startswith("[wait: ")
+
+
+@test
+def database_calls_hold_the_pool(t):
+    """/time: nearly all of the workers' time is in a stack of start function, handler and PQexec, ending in a wait."""
+    result = profile_under_load(t, "/time")
+    for name, stacks in in_each_format(result):
+        waits = stacks.having("worker_main", "handle_time", "PQexec").select(ends_in_wait)
+        check_share(f"{name}: waiting in PQexec", waits, stacks, at_least=0.95)
+
+
+@test
+def asynchronous_calls_leave_the_pool_free(t):
+    """/async-time: the same queries, and the workers wait for work instead."""
+    result = profile_under_load(t, "/async-time")
+    for name, stacks in in_each_format(result):
+        check_share(f"{name}: in PQexec", stacks.having("PQexec"), stacks, at_most=0.01)
+        free = stacks.having("worker_main", "take_request").select(ends_in_wait)
+        check_share(f"{name}: free", free, stacks, at_least=0.9)
+
+
+@test
+def sleeps_hold_the_pool(t):
+    """/sleep: no database at all; the wait is a sleep, and says so."""
+    result = profile_under_load(t, "/sleep", duration=2)
+    for name, stacks in in_each_format(result):
+        sleeping = stacks.having("worker_main", "handle_sleep", "[wait: sleep]")
+        check_share(f"{name}: asleep", sleeping, stacks, at_least=0.9)
+
+
+@test
+def contended_lock_holds_the_pool(t):
+    """/lock: while one worker computes, the others wait for the mutex below the handler."""
+    result = profile_under_load(t, "/lock", duration=2)
+    for name, stacks in in_each_format(result):
+        locked = stacks.having("worker_main", "handle_lock").select(ends_in_wait)
+        check_share(f"{name}: waiting for the lock", locked, stacks, at_least=0.6)
