@@ -1,9 +1,11 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "profiler/base/id_map.h"
 #include "profiler/base/memory.h"
 #include "profiler/session_internal.h"
+#include "profiler/wait/driver.h"
 #include "profiler/wait/wait_name.h"
 
 enum { MAX_STACK_FRAMES = UNWIND_MAX_FRAMES + 256, NO_FRAME = UINT32_MAX };
@@ -90,22 +92,6 @@ static size_t count_kernel_locations(const struct maker *maker, size_t count)
     return kernel;
 }
 
-static uint32_t wait_frame(struct maker *maker, size_t kernel_count)
-{
-    enum { NAMES_LIMIT = 64 };
-    const char *names[NAMES_LIMIT];
-    struct wait_name wait;
-    size_t count = kernel_count < NAMES_LIMIT ? kernel_count : NAMES_LIMIT;
-
-    for (size_t i = 0; i < count; i++) {
-        uint32_t frame = frame_of(maker, maker->locations[i]); /* may move profile->frames */
-
-        names[i] = string_table_get(maker->profile->strings, maker->profile->frames[frame].name);
-    }
-    wait_from_kernel_frames(names, count, &wait);
-    return synthetic_frame(maker, FRAME_WAIT, wait.kind, wait.text);
-}
-
 static bool leaf_is_wait(const struct maker *maker, size_t count)
 {
     const struct location *leaf;
@@ -115,6 +101,62 @@ static bool leaf_is_wait(const struct maker *maker, size_t count)
     leaf = location_table_get(maker->session->locations, maker->locations[0]);
     return leaf->kind == LOCATION_SYNTHETIC &&
            is_wait_text(string_table_get(maker->profile->strings, leaf->owner));
+}
+
+/* What the stack in maker->locations waits for: told by its own leaf where it has one, else by its kernel
+ * frames. */
+static void name_wait(struct maker *maker, size_t kernel_count, bool has_wait, struct wait_name *ret_wait)
+{
+    enum { NAMES_LIMIT = 64 };
+    const char *names[NAMES_LIMIT];
+    size_t count = kernel_count < NAMES_LIMIT ? kernel_count : NAMES_LIMIT;
+
+    if (has_wait) {
+        const struct location *leaf = location_table_get(maker->session->locations, maker->locations[0]);
+
+        snprintf(ret_wait->text, sizeof ret_wait->text, "%s",
+                 string_table_get(maker->profile->strings, leaf->owner));
+        ret_wait->kind = wait_kind_of_text(ret_wait->text);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t frame = frame_of(maker, maker->locations[i]); /* may move profile->frames */
+
+        names[i] = string_table_get(maker->profile->strings, maker->profile->frames[frame].name);
+    }
+    wait_from_kernel_frames(names, count, ret_wait);
+}
+
+/* The client library nearest to the leaf, or NULL. */
+static const struct driver *find_driver(struct maker *maker, size_t first, size_t count)
+{
+    for (size_t i = first; i < count; i++) {
+        uint32_t id = frame_of(maker, maker->locations[i]);
+        const struct frame *frame = &maker->profile->frames[id];
+        const struct driver *driver =
+            driver_of_frame(string_table_get(maker->profile->strings, frame->module),
+                            string_table_get(maker->profile->strings, frame->name));
+
+        if (driver != NULL)
+            return driver;
+    }
+    return NULL;
+}
+
+static uint32_t wait_frame(struct maker *maker, size_t count, size_t kernel_count, bool has_wait)
+{
+    const struct driver *driver;
+    struct wait_name wait;
+    char tagged[WAIT_TEXT_BYTES];
+
+    name_wait(maker, kernel_count, has_wait, &wait);
+    driver = find_driver(maker, has_wait ? 1 : kernel_count, count);
+    /* A lock within a native client is its own; a managed one waits on a lock for what the runtime's thread
+     * reads. */
+    if (driver == NULL || (!driver->managed && (wait.kind == WAIT_LOCK || wait.kind == WAIT_SLEEP)))
+        return synthetic_frame(maker, FRAME_WAIT, wait.kind, wait.text);
+    driver_tag_wait(wait.text, driver, tagged, sizeof tagged);
+    return synthetic_frame(maker, FRAME_WAIT, WAIT_DATABASE, tagged);
 }
 
 static uint32_t stack_without_code(struct maker *maker, enum thread_state state)
@@ -157,15 +199,14 @@ static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_
     bool has_wait = leaf_is_wait(maker, count);
     uint32_t stack = STACK_EMPTY;
 
-    if (has_wait && state != STATE_BLOCKED)
-        first = 1; /* "[runnable]" or "[stopped]" takes its place */
+    if (has_wait)
+        first = 1; /* its place is taken by the frame that is made below */
     for (size_t i = count; i-- > first;)
         stack = stack_table_push(stacks, stack, frame_of(maker, maker->locations[i]));
     switch (state) {
     case STATE_BLOCKED:
     case STATE_IDLE:
-        if (!has_wait)
-            stack = stack_table_push(stacks, stack, wait_frame(maker, kernel_count));
+        stack = stack_table_push(stacks, stack, wait_frame(maker, count, kernel_count, has_wait));
         break;
     case STATE_RUNNABLE:
         stack =

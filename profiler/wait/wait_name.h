@@ -12,9 +12,11 @@
 
 #include "profiler/model/wait.h"
 
+enum { WAIT_TEXT_BYTES = 128 };
+
 struct wait_name {
     enum wait_kind kind;
-    char text[64]; /* "[wait: poll]" */
+    char text[WAIT_TEXT_BYTES]; /* "[wait: poll]" */
 };
 
 /* count = 0, or frames that tell nothing, gives "[wait: syscall]". */
