@@ -148,6 +148,8 @@ static int open_session(struct session *session, struct error *err)
     if (r < 0)
         return r;
     r = choose_engine(session, err);
+    if (r == 0 && options->counts)
+        r = session_counts_open(session, err);
     if (r < 0)
         return r;
     const struct perf_capture_options capture_options = {
@@ -271,6 +273,8 @@ static void end_window(struct session *session)
         session_tick_turn(session, true);
     else
         session_read_end_counters(session);
+    if (session->counts != NULL)
+        wait_counts_stop(session->counts);
     session->window_end_ns = clock_now_ns();
     perf_capture_stop(session->capture);
     drain(session);
@@ -313,6 +317,7 @@ static void close_session(struct session *session)
 {
     perf_capture_close(session->capture);
     session_tick_close(session);
+    session_counts_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);

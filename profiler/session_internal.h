@@ -7,6 +7,7 @@
 #include "profiler/collect/perf_capture.h"
 #include "profiler/collect/proc_task.h"
 #include "profiler/collect/tick.h"
+#include "profiler/collect/wait_counts.h"
 #include "profiler/model/calibration.h"
 #include "profiler/model/location.h"
 #include "profiler/model/process.h"
@@ -64,6 +65,8 @@ struct session {
     struct timeline *timeline;       /* engine `trace`; else NULL */
     struct calibration *calibration; /* engine `tick`; else NULL */
     struct tick_control tick;
+    struct wait_counts *counts;  /* --counts; else NULL */
+    struct id_map stack_of_wait; /* place of a wait, as it is counted -> the stack that a look saw there */
     const struct unwinder_backend *backend;
     struct unwinder *unwinder;
     struct unwound_stack unwound; /* scratch: too big for the C stack */
@@ -119,6 +122,16 @@ uint64_t session_tick_due_ns(const struct session *session);
 void session_tick_turn(struct session *session, bool all);
 /* Takes the looks of the last pass. */
 void session_tick_take(struct session *session);
+
+/* session_counts.c: exact counts of waits. All but open do nothing when they were not asked for. */
+int session_counts_open(struct session *session, struct error *err);
+void session_counts_close(struct session *session);
+void session_counts_add_process(struct session *session, pid_t pid);
+void session_counts_note(struct session *session, const struct tick_look *look, uint32_t stack);
+/* Adds what was counted to the profile; final_stack makes a stack of the profile of one of session->stacks.
+ */
+void session_counts_take(struct session *session, uint32_t (*final_stack)(void *context, uint32_t raw_stack),
+                         void *context);
 
 /* session_records.c */
 void session_handle_record(struct session *session, const struct perf_record *record);

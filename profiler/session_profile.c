@@ -245,6 +245,13 @@ static uint32_t stack_of_span(struct maker *maker, const struct span *span)
     return stack;
 }
 
+static uint32_t blocked_stack(void *context, uint32_t raw_stack)
+{
+    struct maker *maker = context;
+
+    return stack_of_span(maker, &(struct span){.stack = raw_stack, .state = STATE_BLOCKED});
+}
+
 static bool is_wanted(const struct session *session, enum thread_state state)
 {
     switch (session->options->mode) {
@@ -334,6 +341,7 @@ void session_make_profile(struct session *session)
     }
     for (uint32_t i = 0; i < process_table_thread_count(session->processes); i++)
         make_thread(maker, i);
+    session_counts_take(session, blocked_stack, maker);
     symbolizer_destroy(maker->symbolizer);
     free(maker->frame_of_location);
     id_map_finish(&maker->stack_of_span);

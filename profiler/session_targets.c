@@ -35,6 +35,7 @@ static void hold_target(struct session *session, const struct process *process)
     while (session->targets.count <= process->id)
         VEC_PUSH(&session->targets, ((struct target){.pid_fd = -1, .root_fd = -1}));
     session->targets.items[process->id] = target;
+    session_counts_add_process(session, process->pid);
 }
 
 void session_release_targets(struct session *session)

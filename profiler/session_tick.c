@@ -102,6 +102,7 @@ static uint32_t take_stack(struct session *session, const struct thread *thread,
     if (look->sample.kernel_chain_count == 0 && look->state == TICK_BLOCKED && look->syscall >= 0)
         stack = push_wait(session, stack, look);
     id_map_put(&control->stack_of_site, site_key(thread, look), stack);
+    session_counts_note(session, look, stack);
     return stack;
 }
 

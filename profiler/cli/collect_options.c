@@ -210,6 +210,14 @@ static int parse_max_loss(void *target, const char *value, struct error *err)
     return parse_number(value, 0, 100, &((struct collect_options *)target)->max_loss_percent, err);
 }
 
+static int parse_counts(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    (void)err;
+    ((struct collect_options *)target)->session.counts = true;
+    return 0;
+}
+
 static int parse_quiet(void *target, const char *value, struct error *err)
 {
     (void)value;
@@ -288,6 +296,7 @@ static const struct option_row rows[] = {
     {.name = "no-children",
      .help = "the named processes alone, not their descendants",
      .parse = parse_no_children},
+    {.name = "counts", .help = "count every wait exactly: number, mean, percentiles", .parse = parse_counts},
     {.name = "max-overhead",
      .argument = "PERCENT",
      .help = "of one CPU, for the sampler itself: above it fewer stacks are taken, chosen at random, then "

@@ -91,6 +91,36 @@ static void print_states(FILE *out, const struct totals *totals)
     fputc('\n', out);
 }
 
+static void print_duration(FILE *out, uint64_t ns)
+{
+    static const struct {
+        uint64_t unit_ns;
+        const char *name;
+    } units[] = {{NS_PER_S, "s"}, {NS_PER_MS, "ms"}, {NS_PER_US, "us"}, {1, "ns"}};
+    size_t unit = 0;
+
+    while (ns < units[unit].unit_ns && unit + 1 < sizeof units / sizeof units[0])
+        unit++;
+    fprintf(out, "%.3g %s", (double)ns / (double)units[unit].unit_ns, units[unit].name);
+}
+
+/* "  12,345 times, mean 3.2 ms, p99 40 ms": of all stacks that end in this frame. */
+static void print_counts(FILE *out, const struct profile *profile, size_t frame)
+{
+    struct histogram all = {0};
+    char count[32];
+
+    for (size_t i = 0; i < profile->counted_wait_count; i++)
+        if (stack_table_get(profile->stacks, profile->counted_waits[i].stack).frame == frame)
+            histogram_add(&all, &profile->counted_waits[i].histogram);
+    if (all.count == 0)
+        return;
+    fprintf(out, "  %s times, mean ", with_commas(all.count, count));
+    print_duration(out, histogram_mean_ns(&all));
+    fprintf(out, ", p99 ");
+    print_duration(out, histogram_percentile_ns(&all, 0.99));
+}
+
 static void print_waits(FILE *out, const struct profile *profile, const struct totals *totals)
 {
     for (int shown = 0; shown < WAITS_SHOWN; shown++) {
@@ -106,6 +136,7 @@ static void print_waits(FILE *out, const struct profile *profile, const struct t
         fprintf(out, "    %5.1f %%  %6.1f  ", percent(totals->wait_ns[largest], totals->all_ns),
                 (double)totals->wait_ns[largest] / (double)profile->meta.duration_ns);
         plain_text_print(out, string_table_get(profile->strings, profile->frames[largest].name));
+        print_counts(out, profile, largest);
         fputc('\n', out);
         totals->wait_ns[largest] = 0;
     }
@@ -116,6 +147,9 @@ static void print_losses(FILE *out, const struct profile *profile, const struct 
     const struct profile_loss *loss = &profile->loss;
     char count[32];
 
+    if (loss->unplaced_waits > 0)
+        fprintf(out, "  %s waits were counted at places that no look saw\n",
+                with_commas(loss->unplaced_waits, count));
     if (loss->lost_events > 0)
         fprintf(out, "  the kernel dropped %s records\n", with_commas(loss->lost_events, count));
     if (totals->lost_ns > 0)

@@ -17,6 +17,8 @@ struct profile_index {
     size_t frame_capacity;
     size_t process_capacity;
     size_t thread_capacity;
+    struct id_map counted_wait_by_stack;
+    size_t counted_wait_capacity;
 };
 
 static const char *const state_names[STATE_COUNT] = {
@@ -99,6 +101,8 @@ void profile_destroy(struct profile *profile)
     string_table_destroy(profile->strings);
     stack_table_destroy(profile->stacks);
     id_map_finish(&profile->index->first_frame_by_hash);
+    id_map_finish(&profile->index->counted_wait_by_stack);
+    free(profile->counted_waits);
     free(profile->index->next_same_hash);
     free(profile->index);
     free(profile->meta.title);
@@ -181,6 +185,21 @@ void profile_add_sample(struct profile *profile, uint32_t thread_index, const st
     thread->samples = vec_reserve(thread->samples, &thread->sample_capacity, thread->sample_count + 1,
                                   sizeof *thread->samples);
     thread->samples[thread->sample_count++] = *sample;
+}
+
+void profile_add_counted_wait(struct profile *profile, uint32_t stack, const struct histogram *histogram)
+{
+    struct profile_index *index = profile->index;
+    uint32_t at;
+
+    if (!id_map_get(&index->counted_wait_by_stack, stack, &at)) {
+        at = (uint32_t)profile->counted_wait_count;
+        profile->counted_waits = vec_reserve(profile->counted_waits, &index->counted_wait_capacity,
+                                             profile->counted_wait_count + 1, sizeof *profile->counted_waits);
+        profile->counted_waits[profile->counted_wait_count++] = (struct counted_wait){.stack = stack};
+        id_map_put(&index->counted_wait_by_stack, stack, at);
+    }
+    histogram_add(&profile->counted_waits[at].histogram, histogram);
 }
 
 void profile_set_text(char **field, const char *text)

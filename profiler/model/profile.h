@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "profiler/base/string_table.h"
+#include "profiler/model/histogram.h"
 #include "profiler/model/stack_table.h"
 #include "profiler/model/wait.h"
 
@@ -92,11 +93,18 @@ struct profile_thread {
     size_t sample_capacity;
 };
 
+/* Every wait of one stack, counted exactly (--counts). */
+struct counted_wait {
+    uint32_t stack; /* of the profile's stacks, wait frame included */
+    struct histogram histogram;
+};
+
 /* Totals that are not of one thread. */
 struct profile_loss {
     uint64_t lost_events;      /* records the kernel dropped, as it counted them */
     uint64_t unwound_stacks;   /* stacks walked */
     uint64_t truncated_stacks; /* of these, that did not reach their start */
+    uint64_t unplaced_waits;   /* counted, at places that no look saw: their stack is not known */
     uint64_t unpermitted_ns;   /* thread time whose stack could not be had for lack of rights */
 };
 
@@ -120,6 +128,8 @@ struct profile {
     size_t process_count;
     struct profile_thread *threads;
     size_t thread_count;
+    struct counted_wait *counted_waits; /* empty unless waits were counted */
+    size_t counted_wait_count;
     struct profile_loss loss;
     struct profile_meta meta;
     struct profile_index *index; /* private */
@@ -137,6 +147,9 @@ uint32_t profile_add_thread(struct profile *profile, uint32_t process, pid_t tid
 /* Appends to a thread's samples; an equal, adjacent one grows instead. start_ns must not lie before the end
  * of the last one. A weight of 0 is ignored. The thread's ledger.time_ns grows likewise. */
 void profile_add_sample(struct profile *profile, uint32_t thread, const struct sample *sample);
+
+/* Adds to what was counted for the stack. */
+void profile_add_counted_wait(struct profile *profile, uint32_t stack, const struct histogram *histogram);
 
 /* A meta text is replaced by a copy. */
 void profile_set_text(char **field, const char *text);
