@@ -33,7 +33,7 @@ struct session_options {
     enum session_kernel_frames kernel;
     enum session_call_graph call_graph;
     enum session_off_cpu off_cpu;
-    bool counts; /* count every wait by its place */
+    bool counts;                 /* count every wait by its place */
     double max_overhead_percent; /* of one CPU, for the sampler itself (engine tick); 0 = no limit */
 };
 

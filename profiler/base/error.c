@@ -20,16 +20,21 @@ __attribute__((format(printf, 2, 3))) static void append_text(struct error *err,
     va_end(args);
 }
 
+static void begin(struct error *err, int code, const char *format, va_list args)
+{
+    err->code = code;
+    err->message[0] = '\0';
+    append(err, format, args);
+}
+
 int error_set(struct error *err, int code, const char *format, ...)
 {
     va_list args;
 
     if (err == NULL)
         return code;
-    err->code = code;
-    err->message[0] = '\0';
     va_start(args, format);
-    append(err, format, args);
+    begin(err, code, format, args);
     va_end(args);
     if (code < 0)
         append_text(err, ": %s", strerror(-code));
@@ -42,10 +47,8 @@ int error_say(struct error *err, int code, const char *format, ...)
 
     if (err == NULL)
         return code;
-    err->code = code;
-    err->message[0] = '\0';
     va_start(args, format);
-    append(err, format, args);
+    begin(err, code, format, args);
     va_end(args);
     return code;
 }

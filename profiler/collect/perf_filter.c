@@ -7,7 +7,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -15,6 +14,7 @@
 #include "perf_filter.skel.h"
 #include "profiler/base/memory.h"
 #include "profiler/collect/bpf/scheduler_event.h"
+#include "profiler/collect/bpf_quiet.h"
 
 const struct perf_tracepoint_layout perf_filter_scheduler_layout = {
     .switch_prev_pid = offsetof(struct scheduler_switch, prev_tid),
@@ -28,15 +28,6 @@ struct perf_filter {
     struct perf_filter_bpf *skeleton;
     bool has_scheduler;
 };
-
-/* libbpf prints on stderr unless told otherwise; its return codes say enough. */
-static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-    (void)level;
-    (void)format;
-    (void)arguments;
-    return 0;
-}
 
 /* Returns 0 or -errno. */
 static int load(bool children, bool scheduler, struct perf_filter_bpf **ret_skeleton)
@@ -61,7 +52,7 @@ int perf_filter_create(bool children, struct perf_filter **ret_filter, struct er
 {
     struct perf_filter_bpf *skeleton = NULL;
     bool scheduler = true;
-    libbpf_set_print(print_nothing);
+    bpf_keep_quiet();
     int r = load(children, scheduler, &skeleton);
     if (r < 0 && r != -EPERM) {
         scheduler = false;

@@ -12,6 +12,7 @@
 #include "profiler/base/memory.h"
 #include "profiler/base/vec.h"
 #include "profiler/collect/bpf/tick_record.h"
+#include "profiler/collect/bpf_quiet.h"
 #include "profiler/collect/tick.h"
 #include "profiler/collect/tick_reader.h"
 #include "tick.skel.h"
@@ -61,14 +62,6 @@ static int take_exit(void *context, void *data, size_t size)
     return 0;
 }
 
-static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-    (void)level;
-    (void)format;
-    (void)arguments;
-    return 0;
-}
-
 static int check_namespace(struct error *err)
 {
     struct stat st;
@@ -101,7 +94,7 @@ static int load(const struct tick_options *options, struct tick *tick, struct er
 {
     int r;
 
-    libbpf_set_print(print_nothing);
+    bpf_keep_quiet();
     tick->skeleton = tick_bpf__open();
     if (tick->skeleton == NULL)
         return error_set(err, -errno, "open the tick's BPF programs");
@@ -306,8 +299,12 @@ static enum tick_stack look_stack(const struct tick_record *record)
     return record->stack_bytes > 0 ? TICK_STACK_WHOLE : TICK_STACK_NONE;
 }
 
+/* Those of a system call's arguments too: vfork keeps its return address in one (rdi). */
 static void take_registers(const struct tick_record *record, struct registers *registers)
 {
+    static const enum register_number of_arguments[] = {REGISTER_RDI, REGISTER_RSI, REGISTER_RDX,
+                                                        REGISTER_R10, REGISTER_R8,  REGISTER_R9};
+
     *registers = (struct registers){0};
     if (record->sp == 0)
         return;
@@ -319,6 +316,8 @@ static void take_registers(const struct tick_record *record, struct registers *r
     registers_set(registers, REGISTER_R13, record->r13);
     registers_set(registers, REGISTER_R14, record->r14);
     registers_set(registers, REGISTER_R15, record->r15);
+    for (size_t i = 0; i < sizeof of_arguments / sizeof of_arguments[0]; i++)
+        registers_set(registers, of_arguments[i], record->arguments[i]);
 }
 
 static void fill_look(struct tick *tick, const struct tick_record *record, const uint8_t *stack)

@@ -10,6 +10,7 @@
 
 #include "profiler/base/memory.h"
 #include "profiler/collect/bpf/wait_site.h"
+#include "profiler/collect/bpf_quiet.h"
 #include "wait_counts.skel.h"
 
 struct wait_counts {
@@ -18,21 +19,13 @@ struct wait_counts {
     bool begun;
 };
 
-static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-    (void)level;
-    (void)format;
-    (void)arguments;
-    return 0;
-}
-
 int wait_counts_open(struct wait_counts **ret_counts, struct error *err)
 {
     struct wait_counts_bpf *skeleton;
     struct wait_counts *counts;
     int r;
 
-    libbpf_set_print(print_nothing);
+    bpf_keep_quiet();
     skeleton = wait_counts_bpf__open_and_load();
     if (skeleton == NULL)
         return error_set(err, -errno, "load the BPF program that counts waits");

@@ -250,22 +250,14 @@ class Collect:
         self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=self.stderr_file, **options)
         self.pid = self.child.pid
 
-    def wait_started(self, timeout=10.0):
-        """Waits until it samples: it holds perf events or BPF links then. A little is added, for they are opened one
-        after the other."""
+    def wait_started(self, timeout=20.0):
+        """Waits until it says how it samples, which is when it has begun to."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline and self.child.poll() is None:
-            links = set()
-            try:
-                for name in os.listdir(f"/proc/{self.pid}/fd"):
-                    links.add(os.readlink(f"/proc/{self.pid}/fd/{name}"))
-            except OSError:
-                pass
-            if any("perf_event" in link or "bpf" in link for link in links):
-                time.sleep(0.4)
-                return
+            if b"\n" in os.pread(self.stderr_file.fileno(), 4096, 0):
+                break
             time.sleep(0.02)
-        time.sleep(0.4)
+        time.sleep(0.1)
 
     def signal(self, number):
         os.kill(self.pid, number)

@@ -30,25 +30,26 @@ def check_ledger(thread, profile):
     check(thread.lifetime <= profile.duration_ns, f"{label} lived longer than the window")
     if thread.kernel_on_cpu is not None:
         check_close(f"{label}: on-CPU", thread.times["on-cpu"], thread.kernel_on_cpu, relative=0.01, absolute=10 * MS)
-        # The kernel adds a wait when it ends: one that was on at an end of the window is not in its count, or all of it.
-        within = thread.times["runnable"] - cut_waits(thread)
-        low, high = thread.kernel_runnable * 0.99 - 10 * MS, thread.kernel_runnable * 1.01 + 10 * MS
-        check(within <= high, f"{label}: runnable {within} ns, kernel {thread.kernel_runnable}")
-        check(thread.times["runnable"] >= low, f"{label}: runnable {thread.times['runnable']}, kernel at least {low}")
+        check_runnable(label, thread, thread.kernel_runnable, 0.01, 10 * MS)
 
 
-def cut_waits(thread):
-    """Time in waits for a CPU that an end of the window cuts."""
+def check_runnable(label, thread, kernel, relative, absolute):
+    """The kernel adds a wait for a CPU when it ends: of one that an end of the window cuts its count has nothing, or all."""
     runs = thread.runs()
-    return sum(length for _, length, stack in {runs[0], runs[-1]} if stack and stack[-1] == "[runnable]")
+    cut = sum(length for _, length, stack in {runs[0], runs[-1]} if stack and stack[-1] == "[runnable]")
+    seen = thread.state("runnable").time()
+    tolerance = max(relative * kernel, absolute)
+    print(f"{label}: runnable {seen}, of which {cut} cut, kernel {kernel} (tolerance {tolerance})")
+    check(seen - cut <= kernel + tolerance, f"{label}: runnable {seen} without {cut}, the kernel counted {kernel}")
+    check(seen >= kernel - tolerance - cut, f"{label}: runnable {seen}, the kernel counted {kernel}")
 
 
 def check_against(counters: Counters, thread, profile):
     """The same against counters that this test read itself: its readings are some 20 ms apart and interpolated."""
-    read = counters.between(thread.tid, profile.start_wall_ns, profile.end_wall_ns)
-    for state, kernel in zip(("on-cpu", "runnable"), read):
-        seen = thread.state(state).time()
-        check_close(f"{thread.name}: {state}, read here", seen, kernel, relative=0.02, absolute=40 * MS)
+    on_cpu, runnable = counters.between(thread.tid, profile.start_wall_ns, profile.end_wall_ns)
+    label = f"{thread.name}, read here"
+    check_close(f"{label}: on-CPU", thread.state("on-cpu").time(), on_cpu, relative=0.02, absolute=40 * MS)
+    check_runnable(label, thread, runnable, 0.02, 40 * MS)
 
 
 def check_totals(result, what):

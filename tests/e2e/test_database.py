@@ -56,12 +56,13 @@ class Dbserver:
 
 
 class Load:
-    def __init__(self, t, url, seconds):
-        argv = ["wrk", "-t", "1", "-c", "64", "-d", f"{seconds}s", url]
+    def __init__(self, t, url):
+        argv = ["wrk", "-t", "1", "-c", "64", "-d", "60s", url]
         self.child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         t.ends(self)
 
     def finish(self):
+        self.child.send_signal(signal.SIGINT)  # it ends early and says what it measured
         output = self.child.communicate()[0]
         print(output)
         check("Non-2xx" not in output and self.child.returncode == 0, "requests failed")
@@ -76,10 +77,9 @@ def profile_under_load(t, path, duration=3):
     """A profile of the server while it is asked for a path, in all formats."""
     t.need_program("wrk")
     server = Dbserver(t, t.ends(Postgres()).conninfo)
-    load = Load(t, f"http://{server.address}{path}", duration + 4)
+    load = Load(t, f"http://{server.address}{path}")
     time.sleep(1.5)  # until every connection has asked, and each worker has something to do
     result = t.collect("-p", server.pid, duration=duration, formats_wanted="speedscope,folded,svg")
-    check(load.child.poll() is None, "the load ended before the profile")
     load.finish()
     return result
 
@@ -102,16 +102,19 @@ def in_each_format(result):
 
 
 def ends_in_wait(stack):
-    return stack[-1].startswith("[wait: ")
+    """In a wait frame; the wait for a CPU on the way back counts too."""
+    return stack[-1].startswith("[wait: ") or stack[-1] == "[runnable]"
 
 
 @test
 def database_calls_hold_the_pool(t):
-    """/time: nearly all of the workers' time is in a stack of start function, handler and PQexec, ending in a wait."""
+    """/time: nearly all of the workers' time is in a stack of start function, handler and PQexec or what it calls (it may
+    jump there, and leave no frame), ending in a wait."""
     result = profile_under_load(t, "/time")
     for name, stacks in in_each_format(result):
-        waits = stacks.having("worker_main", "handle_time", "PQexec").select(ends_in_wait)
-        check_share(f"{name}: waiting in PQexec", waits, stacks, at_least=0.95)
+        waits = stacks.having("worker_main", "handle_time", "query_database").select(ends_in_wait)
+        calls = waits.select(lambda stack: "PQexec" in stack or "PQgetResult" in stack)
+        check_share(f"{name}: waiting in PQexec", calls, stacks, at_least=0.95)
 
 
 @test
@@ -119,8 +122,8 @@ def asynchronous_calls_leave_the_pool_free(t):
     """/async-time: the same queries, and the workers wait for work instead."""
     result = profile_under_load(t, "/async-time")
     for name, stacks in in_each_format(result):
-        check_share(f"{name}: in PQexec", stacks.having("PQexec"), stacks, at_most=0.01)
-        free = stacks.having("worker_main", "take_request").select(ends_in_wait)
+        check_share(f"{name}: in PQexec", stacks.having("query_database"), stacks, at_most=0.01)
+        free = stacks.having("worker_main", "pthread_cond_wait").select(ends_in_wait)
         check_share(f"{name}: free", free, stacks, at_least=0.9)
 
 

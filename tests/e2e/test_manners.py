@@ -117,14 +117,14 @@ def unwritable_output_is_refused_before_sampling(t):
 
 @test
 def full_disk_leaves_nothing_half_written(t):
-    """A tmpfs of 64 KiB: exit code 1, the cause said, no file."""
+    """A tmpfs of 8 KiB: exit code 1, the cause said, no file."""
     t.need_root()
     t.need_program("unshare")
     target = t.workload("ping_pong")
     folder = t.path("small")
     os.mkdir(folder)
     script = (
-        'mount -t tmpfs -o size=64k none "$1" && folder=$1 && shift && "$@"; code=$?; '
+        'mount -t tmpfs -o size=8k none "$1" && folder=$1 && shift && "$@"; code=$?; '
         'test -z "$(ls -A "$folder")" || { echo "left behind: $(ls -lA "$folder")" >&2; exit 99; }; exit $code'
     )
     wrapper = ("unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", folder)

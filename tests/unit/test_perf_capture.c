@@ -104,6 +104,7 @@ struct seen {
     bool out_without_stack;
     uint64_t stacks_after_switch; /* right after their switch-out */
     uint64_t lost;
+    uint64_t elapsed_ns; /* a busy machine stretches the window */
     uint64_t naps_within,
         naps_around; /* the target's own count, started and ended inside or outside of the window */
 };
@@ -217,7 +218,7 @@ static void run_window(struct perf_capture *capture, const struct target *target
 {
     struct error err = {0};
     struct perf_record record;
-    uint64_t naps_around = target->truth->naps;
+    uint64_t naps_around = target->truth->naps, begin_ns = clock_now_ns();
     if (perf_capture_start(capture, &err) < 0)
         fail_msg("%s", err.message);
     uint64_t naps_within = target->truth->naps;
@@ -230,6 +231,7 @@ static void run_window(struct perf_capture *capture, const struct target *target
     seen->naps_within = target->truth->naps - naps_within;
     perf_capture_stop(capture);
     seen->naps_around = target->truth->naps - naps_around;
+    seen->elapsed_ns = clock_now_ns() - begin_ns;
     while (perf_capture_next(capture, &record))
         see(target, &record, seen);
 }
@@ -294,8 +296,8 @@ static void check_exact_times(const struct seen *seen)
     assert_int_equal(seen->lost, 0);
     assert_true(seen->switches_out >= seen->naps_within);
     assert_true(seen->wakeups + 1 >= seen->naps_within);
-    assert_true(seen->blocked_ns >= (seen->naps_within - 1) * nap_ns);
-    assert_true(seen->blocked_ns < window_ns + window_ns / 2);
+    assert_true(seen->blocked_ns + nap_ns >= seen->naps_within * nap_ns);
+    assert_true(seen->blocked_ns <= seen->elapsed_ns);
 }
 
 /* One stack a switch-out, each with all that was asked for, and those of naps with what lies on the stack
@@ -331,7 +333,7 @@ static void test_cpu_wide(void **state)
         check_switch_stacks(&seen);
     if (choice.filtered_in_kernel)
         assert_int_equal(seen.on_cpu_foreign, 0);
-    assert_true(seen.late < seen.records / 100);
+    assert_true(seen.late * 100 <= seen.records);
 }
 
 static void test_chain_mode(void **state)

@@ -362,7 +362,7 @@ static size_t step_and_walk(struct fixture *fixture, size_t max_steps, unwind_re
 /* Prologues, epilogues, PLT stubs, the loader, the vDSO, leaf functions. */
 static void test_every_instruction(void **state)
 {
-    enum { STEPS = 12000 };
+    enum { STEPS = 8000 };
     struct fixture *fixture = *state;
     size_t whole;
     size_t in_vdso;

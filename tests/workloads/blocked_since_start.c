@@ -66,9 +66,10 @@ int main(void)
     truth_thread("in-condition", waits_for_condition, NULL, &tids[3]);
     truth_thread("in-mutex", waits_for_mutex, NULL, &tids[4]);
     truth_sleep_ms(50); /* all are blocked by then */
-    truth_line("{\"sleeps_long\": %d, \"polls_for_ever\": %d, \"reads_a_pipe\": %d, \"waits_for_condition\": %d, "
-               "\"waits_for_mutex\": %d}",
-               tids[0], tids[1], tids[2], tids[3], tids[4]);
+    truth_line(
+        "{\"sleeps_long\": %d, \"polls_for_ever\": %d, \"reads_a_pipe\": %d, \"waits_for_condition\": %d, "
+        "\"waits_for_mutex\": %d}",
+        tids[0], tids[1], tids[2], tids[3], tids[4]);
     sleeps_long(NULL);
     return 0;
 }

@@ -11,7 +11,8 @@ OWN_FRAME static void nap(void)
     uint64_t begin_ns = truth_wall_ns();
 
     truth_sleep_ms(150);
-    truth_line("{\"nap_ns\": [%llu, %llu]}", (unsigned long long)begin_ns, (unsigned long long)truth_wall_ns());
+    truth_line("{\"nap_ns\": [%llu, %llu]}", (unsigned long long)begin_ns,
+               (unsigned long long)truth_wall_ns());
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* main -> middle -> hot_leaf, nothing but CPU time. With an argument it ends after so many milliseconds, and says how much
- * CPU time it used. It is also the program that other tests rename, relink, replace and break. */
+/* main -> middle -> hot_leaf, nothing but CPU time. With an argument it ends after so many milliseconds, and
+ * says how much CPU time it used. It is also the program that other tests rename, relink, replace and break.
+ */
 #include <stdlib.h>
 
 #include "truth.h"

@@ -1,5 +1,5 @@
-// What real C++ symbols look like: namespaces, templates, virtual calls, an operator, a lambda, and an exception in flight
-// while a destructor runs.
+// What real C++ symbols look like: namespaces, templates, virtual calls, an operator, a lambda, and an
+// exception in flight while a destructor runs.
 #include <cstdint>
 #include <stdexcept>
 
@@ -7,7 +7,8 @@ extern "C" {
 #include "truth.h"
 }
 
-namespace shop {
+namespace shop
+{
 
 struct pricing {
     virtual ~pricing() = default;

@@ -1,5 +1,6 @@
-/* Stacks that do not fit. "frames N": N nested small frames. "bytes N": five frames of 30 KB, more than the 64 KB that a
- * sample of the kernel can hold. The leaf burns; with "blocks" as third argument it sleeps instead. */
+/* Stacks that do not fit. "frames N": N nested small frames. "bytes N": five frames of 30 KB, more than the
+ * 64 KB that a sample of the kernel can hold. The leaf burns; with "blocks" as third argument it sleeps
+ * instead. */
 #include <stdlib.h>
 #include <string.h>
 

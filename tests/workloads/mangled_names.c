@@ -1,5 +1,5 @@
-/* Functions whose symbols look as other compilers make them: C++ with the suffixes of gcc's optimizer, both Rust manglings,
- * and one that no demangler can read. Each burns the same. */
+/* Functions whose symbols look as other compilers make them: C++ with the suffixes of gcc's optimizer, both
+ * Rust manglings, and one that no demangler can read. Each burns the same. */
 #include "truth.h"
 
 static void cold_part(void) __asm__("_ZN4shop8checkoutEi.cold");

@@ -1,4 +1,5 @@
-/* A little of everything, for the books: threads that burn, nap, block, bounce bytes, and come and go every 100 ms. */
+/* A little of everything, for the books: threads that burn, nap, block, bounce bytes, and come and go every
+ * 100 ms. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -73,8 +74,9 @@ int main(void)
         const char *name;
         void (*run)(void *);
     } kinds[] = {
-        {"burns", burns},   {"burns-naps", burns_and_naps}, {"naps-short", naps_short}, {"blocks", blocks},
-        {"echoes", echoes}, {"asks", asks},
+        {"burns", burns},           {"burns-naps", burns_and_naps},
+        {"naps-short", naps_short}, {"blocks", blocks},
+        {"echoes", echoes},         {"asks", asks},
     };
     enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
     pid_t tids[KINDS];
@@ -84,7 +86,8 @@ int main(void)
         return 1;
     for (int i = 0; i < KINDS; i++)
         truth_thread(kinds[i].name, kinds[i].run, NULL, &tids[i]);
-    truth_line("{\"tid\": %d, \"burns\": %d, \"burns_naps\": %d, \"naps_short\": %d, \"blocks\": %d, \"echoes\": %d, "
+    truth_line("{\"tid\": %d, \"burns\": %d, \"burns_naps\": %d, \"naps_short\": %d, \"blocks\": %d, "
+               "\"echoes\": %d, "
                "\"asks\": %d}",
                truth_tid(), tids[0], tids[1], tids[2], tids[3], tids[4], tids[5]);
     for (;;) {

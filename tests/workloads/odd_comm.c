@@ -1,4 +1,5 @@
-/* A process and a thread whose names hold a space, a separator, a line break, a byte that is no UTF-8, a quote and markup. */
+/* A process and a thread whose names hold a space, a separator, a line break, a byte that is no UTF-8, a
+ * quote and markup. */
 #include <sys/prctl.h>
 
 #include "truth.h"

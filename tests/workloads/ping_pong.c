@@ -1,5 +1,5 @@
-/* Two threads that bounce a byte through pipes: as many context switches as the machine can do. On a line of stdin they say
- * how many rounds they did. */
+/* Two threads that bounce a byte through pipes: as many context switches as the machine can do. On a line of
+ * stdin they say how many rounds they did. */
 #include <unistd.h>
 
 #include "truth.h"

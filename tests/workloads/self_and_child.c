@@ -1,5 +1,5 @@
-/* A parent with three quarters of the time in its own body and one quarter in a child, measured by the thread's CPU clock:
- * a line of stdin is answered with both. */
+/* A parent with three quarters of the time in its own body and one quarter in a child, measured by the
+ * thread's CPU clock: a line of stdin is answered with both. */
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* Threads of different lifetimes. "waits" blocks throughout, "naps" sleeps 0.3 s at a time, "leaves" blocks once and
- * returns while it is watched (2.5 s after the first line), "comes" is born on a line of stdin. */
+/* Threads of different lifetimes. "waits" blocks throughout, "naps" sleeps 0.3 s at a time, "leaves" blocks
+ * once and returns while it is watched (2.5 s after the first line), "comes" is born on a line of stdin. */
 #include <time.h>
 
 #include "truth.h"
@@ -41,7 +41,8 @@ int main(void)
     truth_thread("waits", waits, NULL, &waits_tid);
     truth_thread("naps", naps, NULL, &naps_tid);
     truth_thread("leaves", leaves, NULL, &leaves_tid);
-    truth_line("{\"tid\": %d, \"waits\": %d, \"naps\": %d, \"leaves\": %d}", truth_tid(), waits_tid, naps_tid, leaves_tid);
+    truth_line("{\"tid\": %d, \"waits\": %d, \"naps\": %d, \"leaves\": %d}", truth_tid(), waits_tid, naps_tid,
+               leaves_tid);
     if (truth_wait_for_line()) {
         truth_thread("comes", naps, NULL, &comes_tid);
         truth_line("{\"comes\": %d, \"came_wall_ns\": %llu}", comes_tid, (unsigned long long)truth_wall_ns());

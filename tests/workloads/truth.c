@@ -71,7 +71,8 @@ uint64_t truth_thread_cpu_ns(void)
 
 void truth_sleep_ms(uint64_t milliseconds)
 {
-    struct timespec t = {.tv_sec = (time_t)(milliseconds / 1000), .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+    struct timespec t = {.tv_sec = (time_t)(milliseconds / 1000),
+                         .tv_nsec = (long)(milliseconds % 1000) * 1000000};
 
     while (nanosleep(&t, &t) != 0)
         continue;

@@ -1,5 +1,6 @@
-/* What the workload programs share. A workload is a small program whose behaviour is known: it prints what it is, and what
- * it measured of itself, as lines of JSON on stdout, and the tests hold a profile of it against that.
+/* What the workload programs share. A workload is a small program whose behaviour is known: it prints what it
+ * is, and what it measured of itself, as lines of JSON on stdout, and the tests hold a profile of it against
+ * that.
  *
  *   int main(void)
  *   {
@@ -25,7 +26,8 @@
 #define OWN_FRAME __attribute__((noipa))
 #endif
 
-/* After a call in last place: keeps the compiler from making a jump of it, which would drop the caller's frame. */
+/* After a call in last place: keeps the compiler from making a jump of it, which would drop the caller's
+ * frame. */
 #define NO_TAIL_CALL() __asm__ volatile("")
 
 /* Ends this process when the test that started it ends, however that happens. */
@@ -43,7 +45,8 @@ uint64_t truth_thread_cpu_ns(void); /* CPU time of the calling thread */
 
 void truth_sleep_ms(uint64_t milliseconds);
 
-/* Starts a thread of that name; exits with a message where it cannot. Returns once the thread has its name: *ret_tid is its number. */
+/* Starts a thread of that name; exits with a message where it cannot. Returns once the thread has its name:
+ * *ret_tid is its number. */
 pthread_t truth_thread(const char *name, void (*run)(void *), void *argument, pid_t *ret_tid);
 
 /* Spends CPU time in the function that calls it: about 1 ms a million rounds, and no call of anything. */

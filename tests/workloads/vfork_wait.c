@@ -13,7 +13,8 @@ OWN_FRAME static void waits_for_vfork(void)
         usleep(1500000);
         _exit(0);
     }
-    truth_line("{\"vfork_ns\": [%llu, %llu]}", (unsigned long long)begin_ns, (unsigned long long)truth_wall_ns());
+    truth_line("{\"vfork_ns\": [%llu, %llu]}", (unsigned long long)begin_ns,
+               (unsigned long long)truth_wall_ns());
     waitpid(child, NULL, 0);
 }
 
