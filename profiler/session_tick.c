@@ -197,6 +197,8 @@ static void take_look(struct session *session, const struct tick_look *look)
         session_end_thread(session, thread, look->time_ns, &counters);
         return;
     }
+    if (look->unchanged)
+        return;
     calibration_observe(session->calibration, thread->id,
                         &(struct observation){.time_ns = look->time_ns,
                                               .counters = counters,

@@ -41,6 +41,7 @@ struct tick_look {
     pid_t pid, tid;
     enum tick_look_state state;
     enum tick_stack stack;
+    bool unchanged;       /* off its CPU since it was given out last: only counters and time are set */
     bool uninterruptible; /* state D */
     uint64_t time_ns;
     uint64_t start_time_ns; /* since boot; 0 = unknown */

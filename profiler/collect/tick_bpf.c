@@ -290,7 +290,7 @@ static enum tick_look_state look_state(const struct tick_record *record)
 
 static enum tick_stack look_stack(const struct tick_record *record)
 {
-    if ((record->flags & TICK_ON_CPU) != 0)
+    if ((record->flags & (TICK_ON_CPU | TICK_UNCHANGED)) != 0)
         return TICK_STACK_NONE;
     if ((record->flags & TICK_NOT_CHOSEN) != 0)
         return TICK_STACK_LEFT_OUT;
@@ -330,6 +330,7 @@ static void fill_look(struct tick *tick, const struct tick_record *record, const
         .tid = (pid_t)record->tid,
         .state = look_state(record),
         .stack = look_stack(record),
+        .unchanged = (record->flags & TICK_UNCHANGED) != 0,
         .uninterruptible = (record->state & UNINTERRUPTIBLE) != 0,
         .time_ns = record->time_ns,
         .start_time_ns = record->start_time_ns,
@@ -341,7 +342,7 @@ static void fill_look(struct tick *tick, const struct tick_record *record, const
         .sample = {.time_ns = record->time_ns, .pid = (pid_t)record->pid, .tid = (pid_t)record->tid},
     };
     memcpy(look->arguments, record->arguments, sizeof look->arguments);
-    if (look->stack == TICK_STACK_LEFT_OUT)
+    if (look->stack == TICK_STACK_LEFT_OUT || look->unchanged)
         return;
     take_registers(record, &look->sample.registers);
     memcpy(tick->kernel_chain, record->kernel, sizeof tick->kernel_chain);

@@ -224,12 +224,15 @@ int look(struct bpf_iter__task *context)
     bool on_cpu = task->on_cpu != 0;
     bool off_cpu = !on_cpu && task->__state != 0;
     __u64 switches = task->nvcsw + task->nivcsw;
-    if (!emit_all && off_cpu && seen->off_cpu && seen->switches == switches)
+    bool unchanged = off_cpu && seen->off_cpu && seen->switches == switches;
+    if (unchanged && !emit_all)
         return 0;
 
     struct tick_record *record = &buffer->record;
     begin_record(task, record, on_cpu);
-    if (!on_cpu) {
+    if (unchanged) {
+        record->flags |= TICK_UNCHANGED;
+    } else if (!on_cpu) {
         if (bpf_get_prandom_u32() <= stack_threshold)
             take_stacks(task, buffer);
         else
