@@ -280,7 +280,7 @@ static void add_samples(struct maker *maker, uint32_t thread, struct profile_thr
         if (span->state == STATE_UNKNOWN ||
             (is_without_stack(span) && (span->state == STATE_BLOCKED || span->state == STATE_IDLE)))
             ledger->lost_ns += span->duration_ns;
-        if (span->state == STATE_ON_CPU && span->stack == SPAN_NO_STACK)
+        if (span->state == STATE_ON_CPU && is_without_stack(span))
             ledger->unsampled_ns += span->duration_ns;
         if (!is_wanted(maker->session, span->state))
             continue;

@@ -10,6 +10,10 @@
  * time of a running thread waits for the next look before it is taken for anything else. */
 static const uint64_t counter_lag_ns = 10 * NS_PER_MS;
 
+/* A longer pause between passes means that the sampler itself was held up: what a thread did meanwhile the
+ * counters tell, but not with which stacks. */
+static const uint64_t longest_gap_ns = 3 * NS_PER_S / 2;
+
 struct on_cpu_stack {
     uint64_t time_ns;
     uint32_t stack;
@@ -216,6 +220,17 @@ static void share_rest(struct track *track, const struct observation *now, uint6
         shares->runnable_ns += rest_ns - counter_lag_ns;
 }
 
+/* After a gap the stacks at its two ends stand for nothing but the ends. */
+static void lay_gap(struct track *track, const struct observation *now, const struct shares *shares)
+{
+    track->samples.count = 0;
+    lay(track, shares->before_ns + shares->after_ns, STATE_BLOCKED, CALIBRATION_LOST_STACK);
+    lay(track, shares->runnable_ns, STATE_RUNNABLE, CALIBRATION_LOST_STACK);
+    lay(track, shares->on_cpu_ns, STATE_ON_CPU, CALIBRATION_LOST_STACK);
+    if (now->time_ns > track->accounted_ns)
+        lay(track, now->time_ns - track->accounted_ns, span_state(now->state), CALIBRATION_LOST_STACK);
+}
+
 static void lay_shares(struct track *track, const struct observation *now, const struct shares *shares)
 {
     const struct observation *last = &track->last;
@@ -234,7 +249,7 @@ static void lay_shares(struct track *track, const struct observation *now, const
     lay(track, shares->after_ns, span_state(now->state), now->stack);
 }
 
-static void account(struct track *track, const struct observation *now)
+static void account(struct track *track, const struct observation *now, bool after_gap)
 {
     uint64_t elapsed_ns = now->time_ns > track->accounted_ns ? now->time_ns - track->accounted_ns : 0;
     struct shares shares = {0};
@@ -245,7 +260,10 @@ static void account(struct track *track, const struct observation *now)
     track->owed_on_cpu_ns -= shares.on_cpu_ns;
     track->owed_runnable_ns -= shares.runnable_ns;
     share_rest(track, now, elapsed_ns - shares.on_cpu_ns - shares.runnable_ns, &shares);
-    lay_shares(track, now, &shares);
+    if (after_gap)
+        lay_gap(track, now, &shares);
+    else
+        lay_shares(track, now, &shares);
     track->last = *now;
 }
 
@@ -275,7 +293,7 @@ void calibration_observe(struct calibration *calibration, uint32_t thread,
         take_first(track, observation);
     } else {
         extend(track, calibration->previous_tick_ns);
-        account(track, observation);
+        account(track, observation, calibration->tick_ns - calibration->previous_tick_ns > longest_gap_ns);
     }
     track->observed = true;
 }
@@ -318,7 +336,7 @@ void calibration_end(struct calibration *calibration, uint32_t thread, uint64_t 
             .time_ns = end_ns, .counters = *counters, .state = OBSERVED_RUNNING, .stack = SPAN_NO_STACK};
 
         extend(track, minimum(calibration->tick_ns, end_ns));
-        account(track, &last);
+        account(track, &last, false);
         track->observed = true;
     }
     close_track(track, end_ns);

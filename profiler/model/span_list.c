@@ -35,6 +35,32 @@ void span_list_add(struct span_list *list, uint64_t from_ns, uint64_t to_ns, enu
     };
 }
 
+void span_list_doubt(struct span_list *list, uint64_t since_ns)
+{
+    uint64_t from_ns = UINT64_MAX;
+    uint64_t to_ns = 0;
+
+    while (list->count > 0) {
+        struct span *last = &list->spans[list->count - 1];
+        uint64_t last_end_ns = last->start_ns + last->duration_ns;
+
+        if (last_end_ns <= since_ns)
+            break;
+        to_ns = to_ns == 0 ? last_end_ns : to_ns;
+        from_ns = last->start_ns > since_ns ? last->start_ns : since_ns;
+        if (last->start_ns < since_ns) {
+            last->duration_ns = since_ns - last->start_ns;
+            break;
+        }
+        list->count--;
+    }
+    for (int state = 0; state < STATE_COUNT; state++) {
+        if (list->first_unresolved[state] > list->count)
+            list->first_unresolved[state] = list->count;
+    }
+    span_list_add(list, from_ns, to_ns, STATE_UNKNOWN, SPAN_NO_STACK);
+}
+
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack)
 {
     for (size_t i = list->first_unresolved[state]; i < list->count; i++) {

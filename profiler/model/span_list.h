@@ -36,6 +36,10 @@ void span_list_finish(struct span_list *list);
 void span_list_add(struct span_list *list, uint64_t from_ns, uint64_t to_ns, enum thread_state state,
                    uint32_t stack);
 
+/* What was said of the time from since_ns on is not certain after all: it becomes STATE_UNKNOWN, without a
+ * stack. */
+void span_list_doubt(struct span_list *list, uint64_t since_ns);
+
 /* Gives the stack to the spans of a state that have none and ended a second or less before time_ns. */
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack);
 

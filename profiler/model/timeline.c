@@ -209,8 +209,12 @@ void timeline_doubt(struct timeline *timeline, uint32_t thread, uint64_t since_n
 
     if (track == NULL)
         return;
-    if (since_ns < track->since_ns)
+    /* The loss is told late, after what other CPUs told of the same time: with a piece missing, that proves
+     * nothing. */
+    if (since_ns < track->since_ns) {
+        span_list_doubt(&track->list, since_ns);
         since_ns = track->since_ns;
+    }
     if (since_ns < track->doubt_since_ns)
         track->doubt_since_ns = since_ns;
 }

@@ -4,17 +4,17 @@ if(NOT E2E_PYTHON)
   message(STATUS "End-to-end tests are left out: /usr/bin/python3 is not there")
   return()
 endif()
-set(E2E_ENGINES auto CACHE STRING "Engines for blocked time that the end-to-end tests run with")
+set(E2E_ENGINES auto trace CACHE STRING "Engines for blocked time: auto runs every end-to-end test, others those that differ")
 set(e2e_run ${CMAKE_CURRENT_LIST_DIR}/run.py)
 file(GLOB e2e_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.py)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${e2e_files})
-execute_process(
-  COMMAND ${E2E_PYTHON} ${e2e_run} --list
-  OUTPUT_VARIABLE e2e_names
-  OUTPUT_STRIP_TRAILING_WHITESPACE
-  COMMAND_ERROR_IS_FATAL ANY)
-string(REPLACE "\n" ";" e2e_names "${e2e_names}")
 foreach(engine IN LISTS E2E_ENGINES)
+  execute_process(
+    COMMAND ${E2E_PYTHON} ${e2e_run} --list --engine ${engine}
+    OUTPUT_VARIABLE e2e_names
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" e2e_names "${e2e_names}")
   set(prefix e2e)
   if(NOT engine STREQUAL "auto")
     set(prefix e2e.${engine})

@@ -196,6 +196,9 @@ class Speedscope:
     def tids(self):
         return {thread.tid for thread in self.threads}
 
+    def has_engine(self, name):
+        return f"blocked: {name}" in self.own["engines"]
+
     def names_of_kind(self, kind):
         return {frame["name"] for frame in self.frames if frame.get("kind", "user") == kind}
 

@@ -28,6 +28,7 @@ import time
 import formats
 
 TESTS = {}
+EACH_ENGINE = set()  # names of those that run once more for each engine
 NS = 1_000_000_000
 MS = 1_000_000
 NOBODY = 65534
@@ -46,6 +47,12 @@ class Skip(Exception):
 def test(function):
     TESTS[function.__name__] = function
     return function
+
+
+def test_each_engine(function):
+    """A test whose matter is taken by the engine for blocked time: it runs with each."""
+    EACH_ENGINE.add(function.__name__)
+    return test(function)
 
 
 def check(condition, message):

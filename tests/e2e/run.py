@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs one end-to-end test, or lists them all.
 
-    run.py --list
+    run.py --list [--engine trace]
     run.py --binary build/stallgraph --workloads build/tests/workloads [--engine trace] sleep_since_before_attach
 """
 
@@ -30,7 +30,8 @@ def main():
             importlib.import_module(name[:-3])
     if arguments.list:
         for name in harness.TESTS:
-            print(name)
+            if arguments.engine == "auto" or name in harness.EACH_ENGINE:
+                print(name)
         return 0
     if arguments.name not in harness.TESTS:
         print(f"no test {arguments.name}", file=sys.stderr)

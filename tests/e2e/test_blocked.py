@@ -4,12 +4,12 @@ import os
 import signal
 import time
 
-from harness import MS, NS, check, check_close, check_share, test
+from harness import MS, NS, check, check_close, check_share, test_each_engine
 
 SOON_S = 3
 
 
-@test
+@test_each_engine
 def sleep_since_before_attach(t):
     """Threads that blocked before the attach and never wake are there for the whole window, with their functions or a
     frame that says why not."""
@@ -26,7 +26,7 @@ def sleep_since_before_attach(t):
         check_share(f"{function} is named or said to be unknown", said, blocked, at_least=0.98)
 
 
-@test
+@test_each_engine
 def intervals_open_at_the_window_end_count(t):
     """A thread's states add up to its lifetime in the window, also of one that is blocked at its end or exits in it."""
     target = t.workload("thread_lifetimes")
@@ -49,7 +49,7 @@ def intervals_open_at_the_window_end_count(t):
     check_close("gap after the end", length, profile.duration_ns - lived_ns, absolute=40 * MS)
 
 
-@test
+@test_each_engine
 def gaps_only_outside_of_a_lifetime(t):
     """Threads born and gone within the window: [] before the birth and after the end, and nowhere else."""
     target = t.workload("thread_lifetimes")
@@ -68,7 +68,7 @@ def gaps_only_outside_of_a_lifetime(t):
     check_close("gap before the birth", gap_ns, profile.offset_of(born["came_wall_ns"]), absolute=30 * MS)
 
 
-@test
+@test_each_engine
 def preempted_hog_is_not_blocked(t):
     """A thread that shares its CPU waits for a CPU, and that is the kernel's run delay."""
     hog, rival = t.workload("busy"), t.workload("busy")
@@ -85,7 +85,7 @@ def preempted_hog_is_not_blocked(t):
     check_close("on-CPU", thread.state("on-cpu").time(), on_cpu, relative=0.05, absolute=30 * MS)
 
 
-@test
+@test_each_engine
 def sleep_is_not_charged_to_what_ran_last(t):
     """Off-CPU time belongs to the function that sleeps, and is as long as the sleeper measured it."""
     target = t.workload("burn_and_nap")
@@ -117,7 +117,7 @@ def clipped(selected, thread, begin, end):
     return total
 
 
-@test
+@test_each_engine
 def stopped_is_neither_blocked_nor_running(t):
     """SIGSTOP for a second: one second in state stopped, whether the thread ran or slept."""
     hog, sleeper = t.workload("busy"), t.workload("nested_sleep")
@@ -138,7 +138,7 @@ def stopped_is_neither_blocked_nor_running(t):
     check(profile.thread(hog.pid).waiting().time() < 10 * MS, "the hog never blocks")
 
 
-@test
+@test_each_engine
 def vfork_waits_in_state_d(t):
     """The parent of a vfork sleeps uninterruptibly; that is blocked time, in a stack that names vfork."""
     target = t.workload("vfork_wait")
@@ -153,7 +153,7 @@ def vfork_waits_in_state_d(t):
     check(any("vfork" in name for name in waits.names() - {"waits_for_vfork"}), f"vfork is not named:\n{waits.top()}")
 
 
-@test
+@test_each_engine
 def off_cpu_mode_is_the_same_blocked_time(t):
     """--mode off-cpu leaves out what runs, and nothing else."""
     target = t.workload("burn_and_nap")

@@ -1,11 +1,11 @@
 """The books balance: states, lifetimes, the kernel's counters and the formats agree."""
 
-from harness import MS, Counters, Skip, check, check_close, test
+from harness import MS, Counters, Skip, check, check_close, test, test_each_engine
 
 FORMATS = "speedscope,folded,svg"
 
 
-@test
+@test_each_engine
 def every_thread_balances(t):
     """For each thread: on-CPU and runnable are the kernel's own counts, and all states add up to its lifetime."""
     target = t.workload("mixed_threads")
@@ -78,7 +78,7 @@ def totals_agree_with_filters(t):
         check_totals(result, " ".join(options))
 
 
-@test
+@test_each_engine
 def each_stack_agrees_in_all_formats(t):
     """Stack by stack: what speedscope says of all threads is what the folded lines say."""
     target = t.workload("mixed_threads")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import Process, Skip, check, check_share, test
+from harness import Process, Skip, check, check_share, test, test_each_engine
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
 WORKERS = 16
@@ -106,7 +106,7 @@ def ends_in_wait(stack):
     return stack[-1].startswith("[wait: ") or stack[-1] == "[runnable]"
 
 
-@test
+@test_each_engine
 def database_calls_hold_the_pool(t):
     """/time: nearly all of the workers' time is in a stack of start function, handler and PQexec or what it calls (it may
     jump there, and leave no frame), ending in a wait."""

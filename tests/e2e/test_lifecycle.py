@@ -4,10 +4,10 @@ import os
 import time
 
 import formats
-from harness import MS, NS, check, check_close, check_share, test
+from harness import MS, NS, check, check_close, check_share, test, test_each_engine
 
 
-@test
+@test_each_engine
 def target_exit_ends_the_session(t):
     """The target ends long before the duration: so does stallgraph, at once, with everything named and counted."""
     target = t.workload("busy", "2000")
@@ -30,7 +30,7 @@ def target_exit_ends_the_session(t):
     check_share("named", on.with_chain("main", "middle", "hot_leaf"), on, at_least=0.95)
 
 
-@test
+@test_each_engine
 def forked_children_are_included(t):
     """The process and its descendants: those alive at the attach and those forked later."""
     target = t.workload("forked_workers")
@@ -115,7 +115,7 @@ def target_is_not_harmed(t):
     check(target.read_line()["rounds"] > first, "the target stands still")
 
 
-@test
+@test_each_engine
 def short_lived_threads_are_counted(t):
     """Threads that are born and die within the window, one after the other: each is there, with its CPU time."""
     target = t.workload("mixed_threads")

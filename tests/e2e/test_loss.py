@@ -4,12 +4,12 @@ import re
 import signal
 import time
 
-from harness import MS, check, check_close, test
+from harness import MS, check, check_close, test, test_each_engine
 
 LOSS = ("[lost]", "[unsampled]")
 
 
-@test
+@test_each_engine
 def ring_overflow_is_said(t):
     """The collector is stopped for 3 s while the target switches as fast as it can: the loss is counted, and not made
     into a wait of 3 s."""
@@ -24,19 +24,21 @@ def ring_overflow_is_said(t):
     profile = result.profile
     unknown = profile.all_threads.select(lambda stack: stack[-1] in LOSS).time()
     print(f"lost events: {profile.loss['lostEvents']}, lost time: {unknown / 1e9:.3f} s")
-    check(profile.loss["lostEvents"] > 0, f"no event was lost: {profile.loss}")
-    check(re.search(r"[1-9][0-9,]* (events? )?(were )?lost|lost[^\n]*[1-9]", result.stderr), "stderr does not say it")
+    # What looks at threads at its own pace misses nothing that the kernel would have kept for it.
+    check(profile.loss["lostEvents"] > 0 or profile.has_engine("tick"), f"no event was lost: {profile.loss}")
+    check(re.search(r"(lost|dropped|unsampled)[^\n]*[1-9]", result.stderr), "stderr does not say it")
     check(unknown > 50 * MS, f"the loss is no time: {unknown}")
     for name in ("ping", "pong"):
         thread = profile.thread(target.truth[name])
         for start, length, stack in thread.runs():
-            known = stack and stack[-1] not in LOSS
+            # A bare [runnable] is an amount that the kernel counted, with no stack made up for it.
+            known = stack and stack[-1] not in LOSS and stack != ("[runnable]",)
             what = f"{length / 1e9:.2f} s of {stack} from {start / 1e9:.2f} s on"
             check(not known or length < 500 * MS, f"{name}: {what}")
         check_close(f"{name}: lifetime", thread.without_gaps().time(), profile.duration_ns, relative=0.01)
 
 
-@test
+@test_each_engine
 def loss_above_the_limit_is_exit_code_3(t):
     """--max-loss 0 with real loss: the profile is written all the same."""
     target = t.workload("ping_pong")

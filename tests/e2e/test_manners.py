@@ -1,5 +1,6 @@
 """How it ends, what it refuses, and what it leaves behind."""
 
+import fcntl
 import os
 import re
 import signal
@@ -154,6 +155,7 @@ def closed_pipe_is_no_crash(t):
     """stdout goes to a reader that takes one byte and leaves."""
     target = t.workload("ping_pong")
     reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # so that not all of it fits in
     collect = t.start_collect("-p", target.pid, "-d", 1, output="-", stdout=writing)
     os.close(writing)
     os.read(reading, 1)

@@ -2,12 +2,12 @@
 
 import re
 
-from harness import check, check_share, test
+from harness import check, check_share, test, test_each_engine
 
 TRUNCATED = "[truncated]"
 
 
-@test
+@test_each_engine
 def blocked_stack_without_frame_pointers(t):
     """libc and a program without frame pointers: DWARF unwinding tells who sleeps."""
     target = t.workload("nested_sleep")
@@ -24,7 +24,7 @@ def running_stack_without_frame_pointers(t):
     check_share("whole", on.with_chain("main", "middle", "hot_leaf"), on, at_least=0.98)
 
 
-@test
+@test_each_engine
 def stacks_of_all_kinds_reach_their_start(t):
     """Without frame pointers, where the stack fits the copy: at least 98 % of the stacks are whole."""
     target = t.workload("mixed_threads_nofp")
@@ -66,7 +66,7 @@ def stack_larger_than_the_copy_is_marked(t):
     check_cut_stacks(result, target.pid, "on-cpu", "wide")
 
 
-@test
+@test_each_engine
 def blocked_stack_larger_than_the_copy_is_marked(t):
     target = t.workload("deep_stack_nofp", "bytes", "4", "blocks")
     result = t.collect("-p", target.pid, duration=2)
@@ -84,7 +84,7 @@ def five_hundred_frames_reach_main(t):
     check_share("501 frames", whole, works.having("main"), at_least=0.99)
 
 
-@test
+@test_each_engine
 def five_hundred_frames_reach_main_when_blocked(t):
     target = t.workload("deep_stack_nofp", "frames", "500", "blocks")
     result = t.collect("-p", target.pid, duration=2)

@@ -192,6 +192,23 @@ static void test_doubt_lasts_until_the_next_event(void **state)
     timeline_destroy(timeline);
 }
 
+static void test_doubt_that_is_told_late_takes_back_what_was_said(void **state)
+{
+    struct timeline *timeline = begin(STATE_ON_CPU, false);
+
+    (void)state;
+    timeline_on_cpu_stack(timeline, THREAD, 1200, STACK_A);
+    timeline_on_cpu_stack(timeline, THREAD, 2000, STACK_B);
+    timeline_on_cpu_stack(timeline, THREAD, 3000, STACK_A);
+    timeline_doubt(timeline, THREAD,
+                   1500); /* from there on it may have been off the CPU any number of times */
+    timeline_switch_out(timeline, THREAD, 3500, STATE_BLOCKED);
+    timeline_finish(timeline, 3600);
+    EXPECT(timeline, {1000, 200, STACK_A, STATE_ON_CPU}, {1200, 300, STACK_B, STATE_ON_CPU},
+           {1500, 2000, SPAN_NO_STACK, STATE_UNKNOWN}, {3500, 100, SPAN_NO_STACK, STATE_BLOCKED});
+    timeline_destroy(timeline);
+}
+
 static void test_missed_event_makes_no_time_up(void **state)
 {
     struct timeline *timeline = begin(STATE_ON_CPU, false);
@@ -289,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_several_samples_share_a_spell),
         cmocka_unit_test(test_stack_that_comes_after_the_wakeup),
         cmocka_unit_test(test_doubt_lasts_until_the_next_event),
+        cmocka_unit_test(test_doubt_that_is_told_late_takes_back_what_was_said),
         cmocka_unit_test(test_missed_event_makes_no_time_up),
         cmocka_unit_test(test_without_wakeups_blocked_lasts_until_switched_in),
         cmocka_unit_test(test_late_event_never_turns_time_back),

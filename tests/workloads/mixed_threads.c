@@ -43,7 +43,7 @@ OWN_FRAME static void echoes(void *unused)
 
     (void)unused;
     while (read(there[0], &c, 1) == 1) {
-        spin(20000);
+        spin(200000);
         if (write(back[1], &c, 1) != 1)
             break;
     }
@@ -57,7 +57,7 @@ OWN_FRAME static void asks(void *unused)
     for (;;) {
         if (write(there[1], &c, 1) != 1 || read(back[0], &c, 1) != 1)
             break;
-        spin(20000);
+        spin(200000);
     }
 }
 

@@ -16,8 +16,6 @@ enum tick_flags {
     TICK_CHANGED = 2,     /* it was switched while it was looked at: registers and stacks are worth nothing */
     TICK_STACK_FAULT = 4, /* its stack could not be read */
     TICK_NOT_CHOSEN = 8,  /* stacks left out, to keep within the budget */
-    TICK_UNCHANGED =
-        32, /* off its CPU all the time since it was given out last: its stacks are as they were */
     TICK_STACK_REFUSED = 16, /* user space said not to touch this thread's memory */
     TICK_UNCHANGED =
         32, /* off its CPU all the time since it was given out last: its stacks are as they were */
