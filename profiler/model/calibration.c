@@ -28,6 +28,7 @@ struct track {
     uint64_t owed_runnable_ns;
     uint64_t ahead_ns; /* runnable time in a span that the kernel has not counted yet */
     bool started, ended, observed, has_counters;
+    bool ran; /* the kernel counted run time since the look before */
 };
 
 struct calibration {
@@ -102,6 +103,7 @@ static enum thread_state span_state(enum observed_state state)
 {
     switch (state) {
     case OBSERVED_RUNNING:
+    case OBSERVED_AWAKE:
         return STATE_ON_CPU;
     case OBSERVED_RUNNABLE:
         return STATE_RUNNABLE;
@@ -123,7 +125,8 @@ static void lay(struct track *track, uint64_t duration_ns, enum thread_state sta
  */
 static void extend(struct track *track, uint64_t until_ns)
 {
-    if (!track->observed || track->last.state == OBSERVED_RUNNING || until_ns <= track->accounted_ns)
+    if (!track->observed || track->last.state == OBSERVED_RUNNING || track->last.state == OBSERVED_AWAKE ||
+        until_ns <= track->accounted_ns)
         return;
     if (track->last.state == OBSERVED_RUNNABLE)
         track->ahead_ns += until_ns - track->accounted_ns;
@@ -180,7 +183,8 @@ static void take_counters(struct track *track, const struct thread_counters *now
         now->runnable_ns > before->runnable_ns ? now->runnable_ns - before->runnable_ns : 0;
     uint64_t known_ns = minimum(runnable_ns, track->ahead_ns);
 
-    if (now->on_cpu_ns > before->on_cpu_ns)
+    track->ran = now->on_cpu_ns > before->on_cpu_ns;
+    if (track->ran)
         track->owed_on_cpu_ns += now->on_cpu_ns - before->on_cpu_ns;
     track->ahead_ns -= known_ns;
     track->owed_runnable_ns += runnable_ns - known_ns;
@@ -208,6 +212,7 @@ static void share_rest(struct track *track, const struct observation *now, uint6
         }
         return;
     case OBSERVED_RUNNING:
+    case OBSERVED_AWAKE:
         break;
     }
     if (is_off_cpu(last->state) || slept) {
@@ -215,9 +220,12 @@ static void share_rest(struct track *track, const struct observation *now, uint6
         return;
     }
     /* It ran all the time. The counter lags; what is left beyond that was taken by interrupts or the
-     * hypervisor. */
-    if (rest_ns > counter_lag_ns)
-        shares->runnable_ns += rest_ns - counter_lag_ns;
+     * hypervisor, or it has been waiting for a CPU since then, and the kernel will say so. */
+    if (rest_ns <= counter_lag_ns)
+        return;
+    shares->runnable_ns += rest_ns - counter_lag_ns;
+    if (now->state == OBSERVED_AWAKE)
+        track->ahead_ns += rest_ns - counter_lag_ns;
 }
 
 /* After a gap the stacks at its two ends stand for nothing but the ends. */
@@ -315,6 +323,8 @@ static void close_track(struct track *track, uint64_t end_ns)
     uint32_t stack = count > 0 ? track->samples.items[count - 1].stack : SPAN_NO_STACK;
     enum thread_state state = track->observed ? span_state(track->last.state) : STATE_UNKNOWN;
 
+    if (track->observed && track->last.state == OBSERVED_AWAKE && !track->ran)
+        state = STATE_RUNNABLE;
     if (count > 0)
         span_list_resolve(&track->list, STATE_ON_CPU, track->samples.items[0].time_ns,
                           track->samples.items[0].stack);
@@ -352,6 +362,18 @@ void calibration_finish(struct calibration *calibration, uint64_t end_ns)
         extend(track, end_ns);
         close_track(track, end_ns);
     }
+}
+
+static struct span_list *list_at(void *owner, size_t index)
+{
+    struct calibration *calibration = owner;
+
+    return &calibration->tracks.items[index].list;
+}
+
+void calibration_keep_budget(struct calibration *calibration, struct span_budget *budget)
+{
+    span_budget_keep(budget, list_at, calibration, calibration->tracks.count);
 }
 
 const struct span *calibration_spans(const struct calibration *calibration, uint32_t thread,

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profiler/model/span_budget.h"
 #include "profiler/model/span_list.h"
 
 /* A blocked stack that was there but could not be read whole: never replaced by one that is seen later. */
@@ -31,7 +32,13 @@ struct thread_counters {
     uint64_t involuntary_switches;
 };
 
-enum observed_state { OBSERVED_RUNNING, OBSERVED_RUNNABLE, OBSERVED_BLOCKED, OBSERVED_STOPPED };
+enum observed_state {
+    OBSERVED_RUNNING,
+    OBSERVED_RUNNABLE,
+    OBSERVED_AWAKE, /* one of the two: the counters will say */
+    OBSERVED_BLOCKED,
+    OBSERVED_STOPPED,
+};
 
 struct observation {
     uint64_t time_ns;
@@ -58,6 +65,9 @@ void calibration_observe(struct calibration *calibration, uint32_t thread,
                          const struct observation *observation);
 void calibration_on_cpu_stack(struct calibration *calibration, uint32_t thread, uint64_t time_ns,
                               uint32_t stack);
+
+/* To be called now and then: keeps all spans within the budget. */
+void calibration_keep_budget(struct calibration *calibration, struct span_budget *budget);
 
 /* counters: the last ones, or NULL when they are not known. */
 void calibration_end(struct calibration *calibration, uint32_t thread, uint64_t end_ns,

@@ -35,30 +35,36 @@ void span_list_add(struct span_list *list, uint64_t from_ns, uint64_t to_ns, enu
     };
 }
 
-void span_list_doubt(struct span_list *list, uint64_t since_ns)
+static uint64_t span_list_end_ns(const struct span_list *list)
 {
-    uint64_t from_ns = UINT64_MAX;
-    uint64_t to_ns = 0;
+    const struct span *last = list->count > 0 ? &list->spans[list->count - 1] : NULL;
 
-    while (list->count > 0) {
+    return last != NULL ? last->start_ns + last->duration_ns : 0;
+}
+
+void span_list_cut(struct span_list *list, uint64_t end_ns)
+{
+    while (span_list_end_ns(list) > end_ns) {
         struct span *last = &list->spans[list->count - 1];
-        uint64_t last_end_ns = last->start_ns + last->duration_ns;
 
-        if (last_end_ns <= since_ns)
-            break;
-        to_ns = to_ns == 0 ? last_end_ns : to_ns;
-        from_ns = last->start_ns > since_ns ? last->start_ns : since_ns;
-        if (last->start_ns < since_ns) {
-            last->duration_ns = since_ns - last->start_ns;
-            break;
-        }
-        list->count--;
+        if (last->start_ns < end_ns)
+            last->duration_ns = end_ns - last->start_ns;
+        else
+            list->count--;
     }
     for (int state = 0; state < STATE_COUNT; state++) {
         if (list->first_unresolved[state] > list->count)
             list->first_unresolved[state] = list->count;
     }
-    span_list_add(list, from_ns, to_ns, STATE_UNKNOWN, SPAN_NO_STACK);
+}
+
+void span_list_doubt(struct span_list *list, uint64_t since_ns)
+{
+    uint64_t end_ns = span_list_end_ns(list);
+    uint64_t first_ns = list->count > 0 ? list->spans[0].start_ns : 0;
+
+    span_list_cut(list, since_ns);
+    span_list_add(list, since_ns > first_ns ? since_ns : first_ns, end_ns, STATE_UNKNOWN, SPAN_NO_STACK);
 }
 
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack)

@@ -40,6 +40,9 @@ void span_list_add(struct span_list *list, uint64_t from_ns, uint64_t to_ns, enu
  * stack. */
 void span_list_doubt(struct span_list *list, uint64_t since_ns);
 
+/* Takes away what lies at end_ns or behind it. */
+void span_list_cut(struct span_list *list, uint64_t end_ns);
+
 /* Gives the stack to the spans of a state that have none and ended a second or less before time_ns. */
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack);
 

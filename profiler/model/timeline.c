@@ -226,8 +226,23 @@ uint64_t timeline_switches_in(const struct timeline *timeline, uint32_t thread)
 
 void timeline_finish(struct timeline *timeline, uint64_t end_ns)
 {
-    for (size_t i = 0; i < timeline->tracks.count; i++)
+    for (size_t i = 0; i < timeline->tracks.count; i++) {
         timeline_end(timeline, (uint32_t)i, end_ns);
+        /* Events go on until they are switched off, which is a little after the window's end. */
+        span_list_cut(&timeline->tracks.items[i].list, end_ns);
+    }
+}
+
+static struct span_list *list_at(void *owner, size_t index)
+{
+    struct timeline *timeline = owner;
+
+    return &timeline->tracks.items[index].list;
+}
+
+void timeline_keep_budget(struct timeline *timeline, struct span_budget *budget)
+{
+    span_budget_keep(budget, list_at, timeline, timeline->tracks.count);
 }
 
 const struct span *timeline_spans(const struct timeline *timeline, uint32_t thread, size_t *ret_count)

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profiler/model/span_budget.h"
 #include "profiler/model/span_list.h"
 
 struct timeline;
@@ -53,6 +54,9 @@ void timeline_doubt(struct timeline *timeline, uint32_t thread, uint64_t since_n
 /* Times the thread was switched in, as far as it was seen: compares with the kernel's count to tell whether
  * one was missed. */
 uint64_t timeline_switches_in(const struct timeline *timeline, uint32_t thread);
+
+/* To be called now and then: keeps all spans within the budget. */
+void timeline_keep_budget(struct timeline *timeline, struct span_budget *budget);
 
 /* Ends all threads that are still there. */
 void timeline_finish(struct timeline *timeline, uint64_t end_ns);

@@ -209,6 +209,19 @@ static void test_doubt_that_is_told_late_takes_back_what_was_said(void **state)
     timeline_destroy(timeline);
 }
 
+static void test_events_after_the_end_do_not_count(void **state)
+{
+    struct timeline *timeline = begin(STATE_ON_CPU, false);
+
+    (void)state;
+    timeline_switch_out(timeline, THREAD, 1100, STATE_BLOCKED);
+    timeline_wakeup(timeline, THREAD, 1250);
+    timeline_switch_in(timeline, THREAD, 1300);
+    timeline_finish(timeline, 1200);
+    EXPECT(timeline, {1000, 100, SPAN_NO_STACK, STATE_ON_CPU}, {1100, 100, SPAN_NO_STACK, STATE_BLOCKED});
+    timeline_destroy(timeline);
+}
+
 static void test_missed_event_makes_no_time_up(void **state)
 {
     struct timeline *timeline = begin(STATE_ON_CPU, false);
@@ -307,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_stack_that_comes_after_the_wakeup),
         cmocka_unit_test(test_doubt_lasts_until_the_next_event),
         cmocka_unit_test(test_doubt_that_is_told_late_takes_back_what_was_said),
+        cmocka_unit_test(test_events_after_the_end_do_not_count),
         cmocka_unit_test(test_missed_event_makes_no_time_up),
         cmocka_unit_test(test_without_wakeups_blocked_lasts_until_switched_in),
         cmocka_unit_test(test_late_event_never_turns_time_back),
