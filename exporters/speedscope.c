@@ -284,8 +284,47 @@ static void write_meta(struct json_writer *json, const struct profile_meta *meta
     json_key_uint(json, "unwoundStacks", loss->unwound_stacks);
     json_key_uint(json, "truncatedStacks", loss->truncated_stacks);
     json_key_uint(json, "unpermittedNs", loss->unpermitted_ns);
+    json_key_uint(json, "unplacedWaits", loss->unplaced_waits);
     json_end_object(json);
     json_line(json);
+}
+
+/* Root first; the depth is what the walk has counted. */
+static void write_stack(struct json_writer *json, const struct profile *profile, uint32_t stack)
+{
+    uint32_t depth = stack_table_get(profile->stacks, stack).depth;
+    AUTO_FREE uint32_t *frames = memory_zeroed(depth, sizeof *frames);
+
+    for (uint32_t i = depth; i-- > 0;) {
+        struct stack_node node = stack_table_get(profile->stacks, stack);
+
+        frames[i] = node.frame;
+        stack = node.parent;
+    }
+    json_begin_array(json);
+    for (uint32_t i = 0; i < depth; i++)
+        json_uint(json, frames[i]);
+    json_end_array(json);
+}
+
+static void write_waits(struct json_writer *json, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->counted_wait_count; i++) {
+        const struct counted_wait *wait = &profile->counted_waits[i];
+
+        json_line(json);
+        json_begin_object(json);
+        json_key(json, "stack");
+        write_stack(json, profile, wait->stack);
+        json_key_uint(json, "count", wait->histogram.count);
+        json_key_uint(json, "sumNs", wait->histogram.sum_ns);
+        json_key(json, "bins");
+        json_begin_array(json);
+        for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
+            json_uint(json, wait->histogram.bins[bin]);
+        json_end_array(json);
+        json_end_object(json);
+    }
 }
 
 static void write_stallgraph(struct json_writer *json, const struct profile *profile)
@@ -313,6 +352,13 @@ static void write_stallgraph(struct json_writer *json, const struct profile *pro
     json_begin_array(json);
     write_threads(json, profile);
     json_end_array(json);
+    if (profile->counted_wait_count > 0) {
+        json_line(json);
+        json_key(json, "waits");
+        json_begin_array(json);
+        write_waits(json, profile);
+        json_end_array(json);
+    }
     json_end_object(json);
 }
 

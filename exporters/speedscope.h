@@ -4,16 +4,20 @@
  * What that format has no place for stands under keys of our own, which the viewer ignores:
  *
  *   {"$schema": ..., "name": TITLE, "exporter": "stallgraph@0.1.0", "activeProfileIndex": 0,
- *    "stallgraph": {"version": 1, "title", "commandLine", "host", "kernel", "engines": texts, "frequencyHz":
- * number, "startUnixSeconds", "startUnixNanoseconds", "durationNs", "loss": {"lostEvents", "unwoundStacks",
- * "truncatedStacks", "unpermittedNs"}, "states": ["on-cpu", ...],                  what the numbers in
- * "states" and "timeNs" below stand for "processes": [{"pid", "name"}], "threads": [{"process": index, "tid",
- * "name", "main": bool, "beginNs", "endNs", "lifetimeNs", "timeNs": [per state], "unsampledNs", "lostNs",
- *                                "kernelOnCpuNs", "kernelRunnableNs"}]},        the last two only where they
- * were read "shared": {"frames": [{"name", "file": module, "kind": "kernel"|"wait"|"synthetic", "wait":
- * "network", "buildId"}]}, keys that would be empty are left out; without "kind" it is user code "profiles":
- * [{"type": "sampled", "name", "unit", "startValue": 0, "endValue", "samples", "weights", "stallgraph":
- * {"thread": index, "states": [a number per sample]}}]}
+ *    "stallgraph": {"version": 1, "title", "commandLine", "host", "kernel", "engines": texts, "frequencyHz": number,
+ *                   "startUnixSeconds", "startUnixNanoseconds", "durationNs",
+ *                   "loss": {"lostEvents", "unwoundStacks", "truncatedStacks", "unpermittedNs", "unplacedWaits"},
+ *                   "states": ["on-cpu", ...],     what the numbers in "states" and "timeNs" below stand for
+ *                   "processes": [{"pid", "name"}],
+ *                   "threads": [{"process": index, "tid", "name", "main": bool, "beginNs", "endNs", "lifetimeNs",
+ *                                "timeNs": [per state], "unsampledNs", "lostNs",
+ *                                "kernelOnCpuNs", "kernelRunnableNs"}],    the last two only where they were read
+ *                   "waits": [{"stack": [frames, root first], "count", "sumNs",
+ *                              "bins": [of [2^n, 2^(n+1)) ns]}]},          only with --counts
+ *    "shared": {"frames": [{"name", "file": module, "kind": "kernel"|"wait"|"synthetic", "wait": "network",
+ *                           "buildId"}]},          keys that would be empty are left out; without "kind" it is user code
+ *    "profiles": [{"type": "sampled", "name", "unit", "startValue": 0, "endValue", "samples", "weights",
+ *                  "stallgraph": {"thread": index, "states": [a number per sample]}}]}
  *
  * - profiles[0] is derived: all threads added up, one sample for each stack and state; its "thread" is -1. A
  * reader skips it. Idle stacks stand below a first frame "[idle]" there (unless idle time is merged or
