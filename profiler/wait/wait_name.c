@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/wait/service_name.h"
+#include "profiler/wait/wait_role.h"
+
 struct rule {
     const char *syscall;
     enum wait_kind kind;
@@ -104,17 +107,51 @@ void wait_from_kernel_frames(const char *const *names, size_t count, struct wait
     wait_from_syscall_name(NULL, ret_name);
 }
 
+static enum wait_kind kind_of_role(enum wait_role role)
+{
+    switch (role) {
+    case WAIT_ROLE_OUTBOUND:
+    case WAIT_ROLE_CLIENT:
+    case WAIT_ROLE_SEND_CLIENT:
+    case WAIT_ROLE_ACCEPT:
+        return WAIT_NETWORK;
+    case WAIT_ROLE_LOCK:
+    case WAIT_ROLE_CONDITION:
+    case WAIT_ROLE_TASK:
+        return WAIT_LOCK;
+    case WAIT_ROLE_SLEEP:
+        return WAIT_SLEEP;
+    case WAIT_ROLE_DISK:
+        return WAIT_DISK;
+    case WAIT_ROLE_UNKNOWN:
+    case WAIT_ROLE_EVENT_LOOP:
+    case WAIT_ROLE_QUEUE:
+    case WAIT_ROLE_CHILD:
+    case WAIT_ROLE_COUNT:
+        break;
+    }
+    return WAIT_OTHER;
+}
+
 enum wait_kind wait_kind_of_text(const char *text)
 {
+    enum wait_role role = wait_role_of_text(text);
     char wanted[64];
 
-    if (strcmp(text, "[wait: page fault]") == 0)
-        return WAIT_DISK;
+    if (strstr(text, ", database: ") != NULL)
+        return WAIT_DATABASE;
+    if (role == WAIT_ROLE_OUTBOUND) {
+        char service[WAIT_TEXT_BYTES];
+
+        service_of_wait(text, service, sizeof service);
+        if (service_database(service) != NULL)
+            return WAIT_DATABASE;
+    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         snprintf(wanted, sizeof wanted, "[wait: %s]",
                  rules[i].text != NULL ? rules[i].text : rules[i].syscall);
         if (strcmp(wanted, text) == 0)
             return rules[i].kind;
     }
-    return WAIT_OTHER;
+    return kind_of_role(role);
 }

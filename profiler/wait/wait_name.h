@@ -12,7 +12,7 @@
 
 #include "profiler/model/wait.h"
 
-enum { WAIT_TEXT_BYTES = 128 };
+enum { WAIT_TEXT_BYTES = 224 }; /* the longest name of a unix socket, its owner and a tag */
 
 struct wait_name {
     enum wait_kind kind;

@@ -1,0 +1,163 @@
+#include "profiler/wait/wait_refine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiler/wait/wait_role.h"
+
+/* Parts of names of functions that wait, most telling first: within a condition's wait a mutex may be taken
+ * again, and the nearest to the leaf counts. */
+static const struct {
+    const char *part;
+    const char *what;
+} waits[] = {
+    {"pthread_join", "join"},
+    {"pthread_timedjoin", "join"},
+    {"pthread_clockjoin", "join"},
+    {"thrd_join", "join"},
+    {"pthread_barrier_wait", "barrier"},
+    {"sem_wait", "semaphore"},
+    {"sem_timedwait", "semaphore"},
+    {"sem_clockwait", "semaphore"},
+    {"cond_wait", "condition"},
+    {"cond_timedwait", "condition"},
+    {"cond_clockwait", "condition"},
+    {"cnd_wait", "condition"},
+    {"cnd_timedwait", "condition"},
+    {"condition_variable", "condition"},
+    {"ondvar", "condition"},
+    {"thread::park", "condition"},
+    {"thread_parker", "condition"},
+    {"runtime.notesleep", "condition"},
+    {"runtime.notetsleep", "condition"},
+    {"mutex_lock", "lock"},
+    {"mutex_timedlock", "lock"},
+    {"mutex_clocklock", "lock"},
+    {"mutex_cond_lock", "lock"},
+    {"lll_lock_wait", "lock"},
+    {"mtx_lock", "lock"},
+    {"mtx_timedlock", "lock"},
+    {"rwlock", "lock"},
+    {"lock_contended", "lock"},
+    {"runtime.lock2", "lock"},
+};
+
+/* Whatever it is made of in the end: a monitor that is entered is a lock, a task that is waited for is a
+ * task. */
+static const struct {
+    const char *part;
+    const char *what;
+} managed_waits[] = {
+    {"ObjectMonitor::enter", "lock"},
+    {"ObjectSynchronizer::enter", "lock"},
+    {"AwareLock::Enter", "lock"},
+    {"System.Threading.Tasks.Task::Wait", "task"},
+    {"System.Threading.Tasks.Task::InternalWait", "task"},
+    {"System.Threading.Tasks.Task::SpinThenBlockingWait", "task"},
+    {"Tasks.Task.InternalWait", "task"},
+    {"Tasks.Task.SpinThenBlockingWait", "task"},
+    {"TaskAwaiter::HandleNonSuccess", "task"},
+    {"concurrent.CompletableFuture.get", "task"},
+    {"concurrent.CompletableFuture.join", "task"},
+    {"concurrent.CompletableFuture.waitingGet", "task"},
+    {"concurrent.FutureTask.get", "task"},
+    {"concurrent.FutureTask.awaitDone", "task"},
+};
+
+static bool is_library_module(const char *module)
+{
+    static const char *const prefixes[] = {
+        "libc.so", "libc-",     "libpthread", "ld-linux", "ld-musl",
+        "ld-2",    "libstdc++", "libc++",     "libgcc_s", "[vdso]",
+    };
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(module, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* In a program that is linked statically, or from headers, the names must tell. */
+static bool is_library_name(const char *name)
+{
+    static const char *const prefixes[] = {
+        "std::",       "__gthread",    "pthread_", "__pthread_", "___pthread_",  "__lll_", "__futex_",
+        "futex_",      "start_thread", "clone",    "__clone",    "__libc_start", "_start", "core::",
+        "parking_lot", "<std::",       "__GI_",    "syscall",    "void std::",   "absl::",
+    };
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+bool wait_function_is_library(const struct wait_function *function)
+{
+    return is_library_module(function->module) || is_library_name(function->name);
+}
+
+static const char *find_managed(const struct wait_function *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t w = 0; w < sizeof managed_waits / sizeof managed_waits[0]; w++)
+            if (strstr(frames[i].name, managed_waits[w].part) != NULL)
+                return managed_waits[w].what;
+    return NULL;
+}
+
+/* Among the library's frames next to the leaf, and the one that called them. */
+static const char *find_wait(const struct wait_function *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t w = 0; w < sizeof waits / sizeof waits[0]; w++)
+            if (strstr(frames[i].name, waits[w].part) != NULL)
+                return waits[w].what;
+        if (!wait_function_is_library(&frames[i]))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* The first function that is not the library's and not a lock's own. */
+static const char *find_taker(const struct wait_function *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!wait_function_is_library(&frames[i]) && frames[i].name[0] != '\0')
+            return frames[i].name;
+    return NULL;
+}
+
+static bool has_name(const char *text, const char *nameless)
+{
+    return strcmp(text, nameless) != 0;
+}
+
+void wait_refine(const char *text, const struct wait_function *frames, size_t count, char *ret_text,
+                 size_t size)
+{
+    bool is_unknown = strcmp(text, "[wait: futex]") == 0;
+    enum wait_role role = wait_role_of_text(text);
+    const char *what;
+    const char *taker;
+
+    snprintf(ret_text, size, "%s", text);
+    if (!is_unknown && strcmp(text, "[wait: condition]") != 0 && strncmp(text, "[wait: lock", 11) != 0)
+        return;
+    what = find_managed(frames, count);
+    if (what == NULL)
+        what = find_wait(frames, count);
+    if (what == NULL)
+        what = is_unknown ? NULL : role == WAIT_ROLE_LOCK ? "lock" : "condition";
+    if (what == NULL)
+        return;
+    if (strcmp(what, "lock") != 0) {
+        snprintf(ret_text, size, "[wait: %s]", what);
+        return;
+    }
+    if (role == WAIT_ROLE_LOCK && !is_unknown && has_name(text, "[wait: lock]"))
+        return;
+    taker = find_taker(frames, count);
+    snprintf(ret_text, size, "[wait: lock%s%.*s]", taker != NULL ? " " : "", (int)size - 32,
+             taker != NULL ? taker : "");
+}
