@@ -1,7 +1,7 @@
 #include "profiler/session.h"
 
 #include <errno.h>
-#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,154 +14,24 @@
 #include "profiler/base/memory.h"
 #include "profiler/session_internal.h"
 
+enum {
+    MAX_SPANS = 1000000, /* 24 MB, and some 60 MB as JSON */
+    MAX_SITES = 100000,
+};
+
 /* A process may end while the record of its last fork is still held back: only when nobody is left in so many
  * passes is it over. */
-enum { POLL_MS = 100, LAST_POLL_MS = 10, PASSES_WITHOUT_TARGET = 4, MAX_SCAN_ROUNDS = 5 };
-
-static enum perf_stack_mode stack_mode(const struct session_options *options)
-{
-    return options->call_graph == SESSION_CALL_GRAPH_FP ? PERF_STACK_CHAIN : PERF_STACK_BOTH;
-}
-
-/* Refuses what can never be profiled before anything is opened. */
-static int check_pid(pid_t pid, struct error *err)
-{
-    struct proc_stat stat;
-    int r = proc_read_stat(pid, pid, &stat);
-
-    if (r == -ESRCH || r == -ENOENT) {
-        error_set(err, -ESRCH, "process %d", pid);
-        return error_hint(err, "check the number: it must be a process that runs now, in this pid namespace");
-    }
-    if (r < 0)
-        return error_set(err, r, "read /proc/%d/stat", pid);
-    if (stat.kernel_thread) {
-        error_say(err, -EINVAL, "process %d (%s): it is a kernel thread", pid, stat.comm);
-        return error_hint(err, "only processes with user code can be profiled");
-    }
-    if (stat.state == 'Z' || stat.state == 'X') {
-        error_say(err, -ESRCH, "process %d (%s): it is a zombie: it has ended and waits to be reaped", pid,
-                  stat.comm);
-        return error_hint(err, "profile its parent, process %d, or start it again", stat.parent_pid);
-    }
-    return 0;
-}
-
-static int list_targets(const struct session_options *options, pid_t **ret_pids, size_t *ret_count,
-                        struct error *err)
-{
-    int r;
-
-    for (size_t i = 0; i < options->pid_count; i++) {
-        r = check_pid(options->pids[i], err);
-        if (r < 0)
-            return r;
-    }
-    if (!options->children) {
-        *ret_pids = memory_copy(options->pids, options->pid_count * sizeof *options->pids);
-        *ret_count = options->pid_count;
-        return 0;
-    }
-    r = proc_list_descendants(options->pids, options->pid_count, ret_pids, ret_count);
-    return r < 0 ? error_set(err, r, "list the processes below %d", options->pids[0]) : 0;
-}
-
-/* Until nobody is new: a process may fork while the list is read. */
-static void scan_targets(struct session *session)
-{
-    for (int round = 0; round < MAX_SCAN_ROUNDS; round++) {
-        AUTO_FREE pid_t *pids = NULL;
-        size_t count = 0;
-        bool found_new = false;
-
-        if (list_targets(session->options, &pids, &count, NULL) < 0)
-            return;
-        for (size_t i = 0; i < count; i++) {
-            if (process_table_find_process(session->processes, pids[i]) != NULL)
-                continue;
-            perf_capture_add_process(session->capture, pids[i]);
-            if (session->tick.tick != NULL)
-                session->tick.backend->add_process(session->tick.tick, pids[i]);
-            if (session_add_existing_process(session, pids[i]) == 0)
-                found_new = true;
-        }
-        if (!found_new)
-            return;
-    }
-}
-
-static const char *describe_blocked(const struct session *session, const struct perf_capture_choice *choice)
-{
-    if (session->tick.tick != NULL)
-        return "tick (BPF)";
-    if (choice->scheduler_events)
-        return choice->switch_stacks ? "trace (sched_switch)" : "trace (sched_switch), without stacks";
-    return choice->switch_stacks ? "trace (context switches, no wake-ups)" : "not to be had";
-}
-
-static void add_limit(struct session *session, const char *text)
-{
-    size_t used = strlen(session->limits);
-
-    if (text[0] != '\0')
-        snprintf(session->limits + used, sizeof session->limits - used, "%s%s", used > 0 ? "; " : "", text);
-}
-
-static void describe_choice(struct session *session)
-{
-    const struct perf_capture_choice *choice = perf_capture_choice(session->capture);
-
-    snprintf(session->choice, sizeof session->choice, "on-CPU: %s at %g Hz, %s%s; blocked: %s; stacks: %s%s",
-             choice->hardware_cycles ? "cycles" : "cpu-clock", session->options->frequency_hz,
-             choice->cpu_wide ? "CPU-wide" : "per task",
-             choice->filtered_in_kernel ? ", filtered in the kernel" : "", describe_blocked(session, choice),
-             session->backend->name, choice->kernel_frames ? "" : ", no kernel frames");
-    add_limit(session, choice->why_not);
-}
-
-/* The engine for blocked time: `tick` where it can be had, unless `trace` was asked for. */
-static int choose_engine(struct session *session, struct error *err)
-{
-    struct error why = {0};
-    int r;
-
-    if (session->options->off_cpu == SESSION_OFF_CPU_TRACE)
-        return 0;
-    r = session_tick_open(session, &why);
-    if (r >= 0)
-        return 0;
-    if (session->options->off_cpu == SESSION_OFF_CPU_TICK) {
-        error_say(err, r, "the engine tick cannot be had: %s", why.message);
-        return error_hint(err, "--off-cpu auto takes what can be had");
-    }
-    add_limit(session, why.message);
-    return 0;
-}
+enum { POLL_MS = 100, LAST_POLL_MS = 10, PASSES_WITHOUT_TARGET = 4 };
 
 static int open_session(struct session *session, struct error *err)
 {
     const struct session_options *options = session->options;
     AUTO_FREE pid_t *pids = NULL;
     size_t count = 0;
-    int r = list_targets(options, &pids, &count, err);
+    int r = session_list_targets(options, &pids, &count, err);
 
     if (r < 0)
         return r;
-    r = choose_engine(session, err);
-    if (r == 0 && options->counts)
-        r = session_counts_open(session, err);
-    if (r < 0)
-        return r;
-    const struct perf_capture_options capture_options = {
-        .pids = pids,
-        .pid_count = count,
-        .children = options->children,
-        .frequency_hz = options->frequency_hz,
-        .on_cpu = options->mode != SESSION_OFF_CPU,
-        .off_cpu = session->tick.tick == NULL,
-        .stack_mode = stack_mode(options),
-        .kernel_chain = options->kernel != SESSION_KERNEL_NONE,
-    };
     session->backend = unwinder_find(options->call_graph == SESSION_CALL_GRAPH_FP ? "fp" : "dwarf");
     session->binaries = binary_table_create();
     session->unwinder = session->backend->create(session->binaries);
@@ -171,15 +41,29 @@ static int open_session(struct session *session, struct error *err)
     session->locations = location_table_create();
     session->stacks = stack_table_create();
     session->profile = profile_create();
-    return perf_capture_open(&capture_options, &session->capture, err);
+    return session_choose(session, pids, count, err);
 }
 
 static void drain(struct session *session)
 {
     struct perf_record record;
 
+    if (session->capture == NULL)
+        return;
     while (perf_capture_next(session->capture, &record))
         session_handle_record(session, &record);
+}
+
+/* A long session must not need more memory than a short one: time order gets coarser, and places are
+ * forgotten. */
+static void bound_memory(struct session *session)
+{
+    if (session->timeline != NULL)
+        timeline_keep_budget(session->timeline, &session->span_budget);
+    if (session->calibration != NULL)
+        calibration_keep_budget(session->calibration, &session->span_budget);
+    if (session->tick.stack_of_site.count > MAX_SITES)
+        id_map_clear(&session->tick.stack_of_site);
 }
 
 static void tell_progress(const struct session *session, uint64_t now_ns)
@@ -210,6 +94,14 @@ static int wait_ms(const struct session *session, uint64_t now_ns, uint64_t end_
     return until_ns > now_ns ? (int)((until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
+static void wait_for_data(struct session *session, int timeout_ms)
+{
+    if (session->capture != NULL)
+        perf_capture_wait(session->capture, timeout_ms, -1);
+    else
+        poll(NULL, 0, timeout_ms);
+}
+
 static void sample_until_done(struct session *session)
 {
     uint64_t next_second_ns = session->window_start_ns + NS_PER_S;
@@ -225,14 +117,16 @@ static void sample_until_done(struct session *session)
             return;
         if (now_ns >= end_ns)
             return;
-        perf_capture_wait(session->capture, wait_ms(session, now_ns, end_ns, passes_alone > 0), -1);
+        wait_for_data(session, wait_ms(session, now_ns, end_ns, passes_alone > 0));
         drain(session);
         now_ns = clock_now_ns();
         if (session->tick.tick != NULL && now_ns >= session_tick_due_ns(session))
             session_tick_turn(session, false);
+        session_survey(session, false);
         passes_alone = session_check_alive(session) ? 0 : passes_alone + 1;
         if (now_ns >= next_second_ns) {
             tell_progress(session, now_ns);
+            bound_memory(session);
             next_second_ns += NS_PER_S;
         }
     }
@@ -269,18 +163,24 @@ static int64_t unix_now_ns(void)
 
 static void end_window(struct session *session)
 {
-    if (session->tick.tick != NULL)
+    session_survey(session, true);
+    if (session->tick.tick != NULL) {
+        /* The window ends where the last looks are taken: nothing after them need be guessed. */
+        session_tick_take(session);
+        session->window_end_ns = clock_now_ns();
         session_tick_turn(session, true);
-    else
+    } else {
         session_read_end_counters(session);
+        session->window_end_ns = clock_now_ns();
+    }
     if (session->counts != NULL)
         wait_counts_stop(session->counts);
-    session->window_end_ns = clock_now_ns();
-    perf_capture_stop(session->capture);
+    if (session->capture != NULL)
+        perf_capture_stop(session->capture);
     drain(session);
     if (session->tick.tick != NULL) {
         session_tick_take(session);
-        calibration_finish(session->calibration, session->window_end_ns);
+        session_tick_end(session);
     } else {
         timeline_finish(session->timeline, session->window_end_ns);
     }
@@ -289,26 +189,31 @@ static void end_window(struct session *session)
 static int run_opened(struct session *session, struct error *err)
 {
     int64_t start_unix_ns;
-    int r = perf_capture_start(session->capture, err);
+    int r = session->capture != NULL ? perf_capture_start(session->capture, err) : 0;
 
     if (r < 0)
         return r;
     session->window_start_ns = clock_now_ns();
     start_unix_ns = unix_now_ns();
-    if (session->tick.tick != NULL)
-        session->calibration = calibration_create(session->window_start_ns);
-    else
+    if (session->tick.tick == NULL)
         session->timeline = timeline_create(session->window_start_ns,
                                             perf_capture_choice(session->capture)->scheduler_events);
-    scan_targets(session);
-    describe_choice(session);
-    if (session->tick.tick != NULL)
+    session_scan(session);
+    session_describe_choice(session);
+    if (session->tick.tick != NULL) {
+        /* It begins with the first looks: what was before them, no counter tells. */
+        session->window_start_ns = clock_now_ns();
+        start_unix_ns = unix_now_ns();
+        session_tick_begin(session);
         session_tick_turn(session, true);
+    }
     if (session->observer->started != NULL)
         session->observer->started(session->observer->context, session->choice, session->limits);
     sample_until_done(session);
     end_window(session);
     fill_meta(session, start_unix_ns);
+    session_count_unpermitted(session);
+    session_waits_settle(session);
     session_make_profile(session);
     return 0;
 }
@@ -318,6 +223,7 @@ static void close_session(struct session *session)
     perf_capture_close(session->capture);
     session_tick_close(session);
     session_counts_close(session);
+    session_waits_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);
@@ -339,6 +245,7 @@ int session_run(const struct session_options *options, const struct session_obse
 
     session->options = options;
     session->observer = observer;
+    session->span_budget.max_spans = MAX_SPANS;
     r = open_session(session, err);
     if (r == 0)
         r = run_opened(session, err);

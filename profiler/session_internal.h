@@ -4,9 +4,11 @@
 
 #include "profiler/base/id_map.h"
 #include "profiler/base/vec.h"
+#include "profiler/collect/memory_ranges.h"
 #include "profiler/collect/perf_capture.h"
 #include "profiler/collect/proc_task.h"
 #include "profiler/collect/tick.h"
+#include "profiler/collect/tick_reader.h"
 #include "profiler/collect/wait_counts.h"
 #include "profiler/model/calibration.h"
 #include "profiler/model/location.h"
@@ -22,6 +24,12 @@ struct target {
     int pid_fd;  /* -1 on kernels without pidfd_open(2) */
     int root_fd; /* O_PATH of its root directory; -1 when it could not be opened */
     pid_t inner_pid;
+    bool clock_known;
+    uint64_t begin_cpu_ns,
+        end_cpu_ns;              /* its CPU clock, at the window's start (0 if it was born later) and now */
+    struct memory_ranges ranges; /* engine `trace`: for the stacks that were blocked before */
+    uint64_t maps_hash;          /* of the text of its maps when it was read last */
+    uint64_t next_maps_read_ns;  /* not before, when an address is in no known mapping */
     uid_t uid; /* whose the process is: its files in the root directory must be this user's, or root's */
 };
 
@@ -33,6 +41,7 @@ struct thread_record {
     /* The kernel's counters when it was first seen (zero for one that was born in the window), and at its
      * end. */
     bool begin_known, end_known;
+    uint64_t exit_ns; /* engine `tick`: as a record told it, before the engine noticed; 0 = not told */
     struct proc_schedstat begin, end;
 };
 
@@ -40,6 +49,7 @@ struct thread_record {
 struct tick_control {
     const struct tick_backend *backend;
     struct tick *tick;
+    bool kernel_names_hidden;
     bool broken; /* it failed, and is not asked again */
     double rate_hz;
     double stack_share;
@@ -48,6 +58,8 @@ struct tick_control {
         check_cpu_ns;        /* when the budget was looked at last, and the CPU time used until then */
     uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
     uint64_t passes;
+    uint64_t pass_begin_ns; /* of the last one */
+    uint32_t first_unseen;  /* no thread before this one waits for its first look */
     uint64_t stacks_taken, stacks_left_out, stacks_raced, stacks_recalled;
     struct id_map
         stack_of_site; /* (thread, pc, sp, system call, top of the stack) -> the stack last verified there */
@@ -57,14 +69,15 @@ struct session {
     const struct session_options *options;
     const struct session_observer *observer;
 
-    struct perf_capture *capture;
+    struct perf_capture *capture; /* NULL: perf events are not to be had (engine `tick` only) */
     struct process_table *processes;
     struct binary_table *binaries;
     struct location_table *locations;
     struct stack_table *stacks;      /* of location ids */
     struct timeline *timeline;       /* engine `trace`; else NULL */
-    struct calibration *calibration; /* engine `tick`; else NULL */
+    struct calibration *calibration; /* engine `tick`, from the window's start on; else NULL */
     struct tick_control tick;
+    struct session_waits *waits; /* names waits; NULL until there is one */
     struct wait_counts *counts;  /* --counts; else NULL */
     struct id_map stack_of_wait; /* place of a wait, as it is counted -> the stack that a look saw there */
     const struct unwinder_backend *backend;
@@ -72,18 +85,45 @@ struct session {
     struct unwound_stack unwound; /* scratch: too big for the C stack */
     struct profile *profile;
 
+    struct tick_reader snapshot_reader; /* engine `trace`: of stacks that were blocked before it began */
     VEC_OF(struct target) targets;
     VEC_OF(struct thread_record) threads;
+    struct id_map last_ended_of_tid; /* a look may have told of a life whose records come only now */
 
+    struct span_budget span_budget;
     uint64_t window_start_ns;
     uint64_t window_end_ns;
+    uint64_t next_survey_ns;
     uint64_t samples;
-    char choice[512];   /* the line that says how capturing is done */
-    char limits[1024];  /* what could not be had and why */
-    char trouble[1024]; /* what went wrong meanwhile */
+    bool has_unpermitted; /* some time has no stack for lack of rights */
+    char choice[512];     /* the line that says how capturing is done */
+    char limits[1024];    /* what could not be had and why */
+    char trouble[1024];   /* what went wrong meanwhile */
 };
 
+/* session_choice.c: what can be had, and the line that says so. */
+
+/* Opens the engine and the capture. 0, or -errno: nothing can be had, or not what was asked for. */
+int session_choose(struct session *session, const pid_t *pids, size_t pid_count, struct error *err);
+void session_describe_choice(struct session *session);
+
+/* session_scan.c: which processes there are, found by looking at /proc. */
+
+/* The processes that were asked for, with their descendants where these are wanted. 0, or -errno when one is
+ * not there or can never be profiled. The caller frees *ret_pids. */
+int session_list_targets(const struct session_options *options, pid_t **ret_pids, size_t *ret_count,
+                         struct error *err);
+/* Adds those that are not known yet. */
+void session_scan(struct session *session);
+/* What perf's records would have told, looked up about once a second where they are not permitted: new
+ * processes, mappings, executables, names. now: whether it is due or not. */
+void session_survey(struct session *session, bool now);
+
 /* session_targets.c: processes, threads and what is mapped in them. */
+
+/* Has the kernel's filter and the engine look at a process, or no more. */
+void session_watch_process(struct session *session, pid_t pid);
+void session_unwatch_process(struct session *session, pid_t pid);
 
 /* Adds a process with its threads and mappings as /proc shows them. 0, or -errno (-ESRCH: gone meanwhile). */
 int session_add_existing_process(struct session *session, pid_t pid);
@@ -94,6 +134,8 @@ struct thread *session_add_thread(struct session *session, struct process *proce
                                   const char *comm, uint64_t begin_ns, enum thread_state likely, bool born);
 void session_add_mapping(struct session *session, struct process *process, const struct mapping *range,
                          const struct binary_key *key, const char *path);
+/* Reads them anew from /proc/PID/maps, if they have changed. */
+void session_read_mappings(struct session *session, struct process *process);
 /* Processes whose end was not seen in the records, by their pidfds. Returns whether any process is still
  * alive. */
 bool session_check_alive(struct session *session);
@@ -103,18 +145,23 @@ pid_t session_inner_pid(void *session, uint32_t process);
 void session_release_targets(struct session *session);
 
 /* session_stacks.c: from raw samples to stacks of locations. */
-uint32_t session_unwind(struct session *session, const struct process *process,
-                        const struct raw_sample *sample);
+uint32_t session_unwind(struct session *session, struct process *process, const struct raw_sample *sample);
 /* The stack of a thread that is blocked now, from /proc: pushes "[blocked before attach]" when it cannot be
  * had. */
 uint32_t session_snapshot_blocked(struct session *session, const struct process *process, pid_t tid);
 uint32_t session_synthetic_location(struct session *session, const char *text);
+/* For time whose stacks the rights are missing for; state is STATE_ON_CPU or STATE_BLOCKED. */
+uint32_t session_unpermitted_stack(struct session *session, enum thread_state state);
+/* Adds such time up in profile->loss. */
+void session_count_unpermitted(struct session *session);
 
 /* session_tick.c: the engine `tick`. */
 
 /* 0, or -errno: it cannot be had, and err says why. */
-int session_tick_open(struct session *session, struct error *err);
+int session_tick_open(struct session *session, const struct tick_backend *backend, struct error *err);
 void session_tick_close(struct session *session);
+/* Begins the books of the threads that were found so far. */
+void session_tick_begin(struct session *session);
 /* The time at which the next pass is due. */
 uint64_t session_tick_due_ns(const struct session *session);
 /* Takes the looks of the last pass, whose time the records of the rings have reached by now, and makes
@@ -122,6 +169,19 @@ uint64_t session_tick_due_ns(const struct session *session);
 void session_tick_turn(struct session *session, bool all);
 /* Takes the looks of the last pass. */
 void session_tick_take(struct session *session);
+/* After the last one, before the books are closed. */
+void session_tick_end(struct session *session);
+
+/* session_waits.c: what blocked threads wait for. */
+
+/* The wait frame of a look, as a location; session_wait_text makes its text one for people when sampling is over. */
+uint32_t session_name_wait(struct session *session, const struct process *process,
+                           const struct tick_look *look);
+void session_wait_text(const struct session *session, const char *raw_text, char *ret_text, size_t size);
+/* Waits a moment for names that are still looked for. */
+void session_waits_settle(struct session *session);
+uint64_t session_waits_cpu_ns(const struct session *session); /* outside our own process */
+void session_waits_close(struct session *session);
 
 /* session_counts.c: exact counts of waits. All but open do nothing when they were not asked for. */
 int session_counts_open(struct session *session, struct error *err);
@@ -133,11 +193,24 @@ void session_counts_note(struct session *session, const struct tick_look *look, 
 void session_counts_take(struct session *session, uint32_t (*final_stack)(void *context, uint32_t raw_stack),
                          void *context);
 
+/* session_exited.c: threads that lived too short to be seen by looking at /proc. */
+void session_exited_end_unseen(struct session *session); /* when the looks of a pass were taken */
+void session_exited_note(struct session *session);       /* at each turn */
+void session_exited_add(struct session *session);        /* when all other spans are made */
+
 /* session_records.c */
 void session_handle_record(struct session *session, const struct perf_record *record);
 /* counters: the last ones, or NULL when they are not known. */
 void session_end_thread(struct session *session, struct thread *thread, uint64_t end_ns,
                         const struct thread_counters *counters);
+
+/* session_idle.c: which waits are idle. For one thread after another. */
+struct session_idle;
+struct session_idle *session_idle_create(const struct session *session);
+void session_idle_destroy(struct session_idle *idle);
+void session_idle_begin_thread(struct session_idle *idle, const struct span *spans, size_t count);
+/* A blocked stack of the thread, and what has become of it in the profile. */
+bool session_idle_is(struct session_idle *idle, uint32_t raw_stack, uint32_t stack);
 
 /* session_profile.c: names everything and fills session->profile. */
 void session_make_profile(struct session *session);

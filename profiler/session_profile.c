@@ -6,7 +6,9 @@
 #include "profiler/base/memory.h"
 #include "profiler/session_internal.h"
 #include "profiler/wait/driver.h"
+#include "profiler/wait/service_name.h"
 #include "profiler/wait/wait_name.h"
+#include "profiler/wait/wait_refine.h"
 
 enum { MAX_STACK_FRAMES = UNWIND_MAX_FRAMES + 256, NO_FRAME = UINT32_MAX };
 
@@ -15,9 +17,11 @@ struct maker {
     struct session *session;
     struct profile *profile;
     struct symbolizer *symbolizer;
-    uint32_t *frame_of_location;          /* NO_FRAME = not asked yet */
-    struct id_map stack_of_span;          /* (stack, state) -> stack of the profile */
-    uint32_t locations[MAX_STACK_FRAMES]; /* scratch: one stack, leaf first */
+    uint32_t *frame_of_location;                      /* NO_FRAME = not asked yet */
+    struct id_map stack_of_span;                      /* (stack, state) -> stack of the profile */
+    uint32_t locations[MAX_STACK_FRAMES];             /* scratch: one stack, leaf first */
+    struct wait_function functions[MAX_STACK_FRAMES]; /* scratch: names of a part of it */
+    struct session_idle *idle;
 };
 
 static uint32_t synthetic_frame(struct maker *maker, enum frame_kind kind, enum wait_kind wait,
@@ -82,12 +86,14 @@ static size_t list_locations(struct maker *maker, uint32_t stack)
     return count;
 }
 
-static size_t count_kernel_locations(const struct maker *maker, size_t count)
+/* From first on. */
+static size_t count_kernel_locations(const struct maker *maker, size_t first, size_t count)
 {
     size_t kernel = 0;
 
-    while (kernel < count &&
-           location_table_get(maker->session->locations, maker->locations[kernel])->kind == LOCATION_KERNEL)
+    while (first + kernel < count &&
+           location_table_get(maker->session->locations, maker->locations[first + kernel])->kind ==
+               LOCATION_KERNEL)
         kernel++;
     return kernel;
 }
@@ -103,39 +109,56 @@ static bool leaf_is_wait(const struct maker *maker, size_t count)
            is_wait_text(string_table_get(maker->profile->strings, leaf->owner));
 }
 
-/* What the stack in maker->locations waits for: told by its own leaf where it has one, else by its kernel
- * frames. */
-static void name_wait(struct maker *maker, size_t kernel_count, bool has_wait, struct wait_name *ret_wait)
+/* Names of the locations in [first, first + count), into maker->functions; returns how many. */
+static size_t list_functions(struct maker *maker, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = frame_of(maker, maker->locations[first + i]); /* may move profile->frames */
+        const struct frame *frame = &maker->profile->frames[id];
+
+        maker->functions[i] =
+            (struct wait_function){.name = string_table_get(maker->profile->strings, frame->name),
+                                   .module = string_table_get(maker->profile->strings, frame->module)};
+    }
+    return count;
+}
+
+static void name_by_kernel(struct maker *maker, size_t first, size_t count, struct wait_name *ret_wait)
 {
     enum { NAMES_LIMIT = 64 };
     const char *names[NAMES_LIMIT];
-    size_t count = kernel_count < NAMES_LIMIT ? kernel_count : NAMES_LIMIT;
 
-    if (has_wait) {
-        const struct location *leaf = location_table_get(maker->session->locations, maker->locations[0]);
-
-        snprintf(ret_wait->text, sizeof ret_wait->text, "%s",
-                 string_table_get(maker->profile->strings, leaf->owner));
-        ret_wait->kind = wait_kind_of_text(ret_wait->text);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint32_t frame = frame_of(maker, maker->locations[i]); /* may move profile->frames */
-
-        names[i] = string_table_get(maker->profile->strings, maker->profile->frames[frame].name);
-    }
+    count = list_functions(maker, first, count < NAMES_LIMIT ? count : NAMES_LIMIT);
+    for (size_t i = 0; i < count; i++)
+        names[i] = maker->functions[i].name;
     wait_from_kernel_frames(names, count, ret_wait);
 }
 
-/* The client library nearest to the leaf, or NULL. */
-static const struct driver *find_driver(struct maker *maker, size_t first, size_t count)
+/* What the stack in maker->locations waits for: told by its own leaf where it has one, else by its kernel frames. They
+ * know better only of page faults: one may happen within a system call, and not all that is none is one. */
+static void name_wait(struct maker *maker, size_t kernel_count, bool has_wait, struct wait_name *ret_wait)
 {
-    for (size_t i = first; i < count; i++) {
-        uint32_t id = frame_of(maker, maker->locations[i]);
-        const struct frame *frame = &maker->profile->frames[id];
-        const struct driver *driver =
-            driver_of_frame(string_table_get(maker->profile->strings, frame->module),
-                            string_table_get(maker->profile->strings, frame->name));
+    static const char page_fault[] = "[wait: page fault]";
+    const struct location *leaf;
+    struct wait_name by_kernel;
+
+    name_by_kernel(maker, has_wait ? 1 : 0, kernel_count, &by_kernel);
+    *ret_wait = by_kernel;
+    if (!has_wait || strcmp(by_kernel.text, page_fault) == 0)
+        return;
+    leaf = location_table_get(maker->session->locations, maker->locations[0]);
+    session_wait_text(maker->session, string_table_get(maker->profile->strings, leaf->owner), ret_wait->text,
+                      sizeof ret_wait->text);
+    if (kernel_count > 0 && strcmp(ret_wait->text, page_fault) == 0 &&
+        strcmp(by_kernel.text, "[wait: syscall]") != 0)
+        *ret_wait = by_kernel;
+}
+
+/* The client library nearest to the leaf, or NULL. */
+static const struct driver *find_driver(const struct maker *maker, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct driver *driver = driver_of_frame(maker->functions[i].module, maker->functions[i].name);
 
         if (driver != NULL)
             return driver;
@@ -143,20 +166,39 @@ static const struct driver *find_driver(struct maker *maker, size_t first, size_
     return NULL;
 }
 
+static bool has_named_service(const struct driver *driver, const char *wait_text)
+{
+    char service[WAIT_TEXT_BYTES];
+    const char *database;
+    const char *drivers;
+
+    service_of_wait(wait_text, service, sizeof service);
+    database = service_database(service);
+    drivers = service_database(driver->service);
+    return database != NULL && drivers != NULL && strcmp(database, drivers) == 0;
+}
+
 static uint32_t wait_frame(struct maker *maker, size_t count, size_t kernel_count, bool has_wait)
 {
+    size_t first = (has_wait ? 1 : 0) + kernel_count;
     const struct driver *driver;
     struct wait_name wait;
-    char tagged[WAIT_TEXT_BYTES];
+    char text[WAIT_TEXT_BYTES];
+    enum wait_kind kind;
 
     name_wait(maker, kernel_count, has_wait, &wait);
-    driver = find_driver(maker, has_wait ? 1 : kernel_count, count);
+    list_functions(maker, first, count - first);
+    wait_refine(wait.text, maker->functions, count - first, text, sizeof text);
+    kind = wait_kind_of_text(text);
+    driver = find_driver(maker, count - first);
     /* A lock within a native client is its own; a managed one waits on a lock for what the runtime's thread
      * reads. */
-    if (driver == NULL || (!driver->managed && (wait.kind == WAIT_LOCK || wait.kind == WAIT_SLEEP)))
-        return synthetic_frame(maker, FRAME_WAIT, wait.kind, wait.text);
-    driver_tag_wait(wait.text, driver, tagged, sizeof tagged);
-    return synthetic_frame(maker, FRAME_WAIT, WAIT_DATABASE, tagged);
+    if (driver == NULL || (!driver->managed && (kind == WAIT_LOCK || kind == WAIT_SLEEP)))
+        return synthetic_frame(maker, FRAME_WAIT, kind, text);
+    if (has_named_service(driver, text))
+        return synthetic_frame(maker, FRAME_WAIT, WAIT_DATABASE, text);
+    driver_tag_wait(text, driver, wait.text, sizeof wait.text);
+    return synthetic_frame(maker, FRAME_WAIT, WAIT_DATABASE, wait.text);
 }
 
 static uint32_t stack_without_code(struct maker *maker, enum thread_state state)
@@ -194,13 +236,13 @@ static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_
 {
     struct stack_table *stacks = maker->profile->stacks;
     size_t count = list_locations(maker, raw_stack);
-    size_t kernel_count = count_kernel_locations(maker, count);
-    size_t first = keep_kernel(maker, state) ? 0 : kernel_count;
     bool has_wait = leaf_is_wait(maker, count);
+    size_t first = has_wait ? 1 : 0; /* its place is taken by the frame that is made below */
+    size_t kernel_count = count_kernel_locations(maker, first, count);
     uint32_t stack = STACK_EMPTY;
 
-    if (has_wait)
-        first = 1; /* its place is taken by the frame that is made below */
+    if (!keep_kernel(maker, state))
+        first += kernel_count;
     for (size_t i = count; i-- > first;)
         stack = stack_table_push(stacks, stack, frame_of(maker, maker->locations[i]));
     switch (state) {
@@ -273,8 +315,10 @@ static void add_samples(struct maker *maker, uint32_t thread, struct profile_thr
                                    : calibration_spans(maker->session->calibration, thread, &count);
     struct ledger *ledger = &profile_thread->ledger;
 
+    session_idle_begin_thread(maker->idle, spans, count);
     for (size_t i = 0; i < count; i++) {
         const struct span *span = &spans[i];
+        enum thread_state state = span->state;
 
         ledger->lifetime_ns += span->duration_ns;
         if (span->state == STATE_UNKNOWN ||
@@ -284,11 +328,14 @@ static void add_samples(struct maker *maker, uint32_t thread, struct profile_thr
             ledger->unsampled_ns += span->duration_ns;
         if (!is_wanted(maker->session, span->state))
             continue;
+        if (state == STATE_BLOCKED && !is_without_stack(span) &&
+            session_idle_is(maker->idle, span->stack, stack_of_span(maker, span)))
+            state = STATE_IDLE;
         profile_add_sample(maker->profile, thread,
                            &(struct sample){.start_ns = span->start_ns - maker->session->window_start_ns,
                                             .weight_ns = span->duration_ns,
                                             .stack = stack_of_span(maker, span),
-                                            .state = span->state});
+                                            .state = state});
     }
 }
 
@@ -331,6 +378,7 @@ void session_make_profile(struct session *session)
     maker->session = session;
     maker->profile = session->profile;
     maker->symbolizer = symbolizer_create(&context);
+    maker->idle = session_idle_create(session);
     maker->frame_of_location = memory_resize(NULL, location_count, sizeof *maker->frame_of_location);
     for (uint32_t i = 0; i < location_count; i++)
         maker->frame_of_location[i] = NO_FRAME;
@@ -342,6 +390,7 @@ void session_make_profile(struct session *session)
     for (uint32_t i = 0; i < process_table_thread_count(session->processes); i++)
         make_thread(maker, i);
     session_counts_take(session, blocked_stack, maker);
+    session_idle_destroy(maker->idle);
     symbolizer_destroy(maker->symbolizer);
     free(maker->frame_of_location);
     id_map_finish(&maker->stack_of_span);

@@ -105,6 +105,13 @@ static void handle_comm(struct session *session, const struct perf_record *recor
         process_set_executable(process, record->comm.comm);
 }
 
+/* With the engine `tick`; `trace` cuts what goes beyond. */
+static bool is_after_window(const struct session *session, const struct perf_record *record)
+{
+    return session->calibration != NULL && session->window_end_ns != 0 &&
+           record->time_ns >= session->window_end_ns;
+}
+
 static void handle_fork(struct session *session, const struct perf_record *record)
 {
     const struct process *parent = process_table_find_process(session->processes, record->task.parent_pid);
@@ -112,17 +119,19 @@ static void handle_fork(struct session *session, const struct perf_record *recor
     const struct thread *known = find_thread(session, record->task.tid);
     struct process *process = process_table_find_process(session->processes, record->task.pid);
     bool is_thread = record->task.pid == record->task.parent_pid;
+    uint32_t ended;
 
-    if (parent == NULL || (!is_thread && !session->options->children))
+    if (parent == NULL || (!is_thread && !session->options->children) || is_after_window(session, record))
         return;
     /* Found otherwise before this record was read. */
     if (known != NULL && record->time_ns <= session->threads.items[known->id].found_ns)
         return;
+    if (id_map_get(&session->last_ended_of_tid, (uint64_t)record->task.tid, &ended) &&
+        record->time_ns <= process_table_thread(session->processes, ended)->end_ns)
+        return;
     if (!is_thread) {
         process = session_add_forked_process(session, parent, record->task.pid, record->time_ns);
-        perf_capture_add_process(session->capture, record->task.pid);
-        if (session->tick.tick != NULL)
-            session->tick.backend->add_process(session->tick.tick, record->task.pid);
+        session_watch_process(session, record->task.pid);
     }
     if (process != NULL)
         session_add_thread(session, process, record->task.tid,
@@ -134,10 +143,13 @@ static void handle_exit(struct session *session, const struct perf_record *recor
 {
     struct thread *thread = process_table_find_thread(session->processes, record->task.tid);
 
-    /* The engine `tick` brings the last counters with the end. */
-    if (thread == NULL || session->calibration != NULL)
+    if (thread == NULL)
         return;
-    session_end_thread(session, thread, record->time_ns, NULL);
+    /* The engine `tick` brings the last counters with the end. */
+    if (session->calibration != NULL)
+        session->threads.items[thread->id].exit_ns = record->time_ns;
+    else
+        session_end_thread(session, thread, record->time_ns, NULL);
 }
 
 void session_end_thread(struct session *session, struct thread *thread, uint64_t end_ns,
@@ -150,12 +162,11 @@ void session_end_thread(struct session *session, struct thread *thread, uint64_t
     else
         calibration_end(session->calibration, thread->id, end_ns, counters);
     process_table_end_thread(session->processes, thread, end_ns);
+    id_map_put(&session->last_ended_of_tid, (uint64_t)thread->tid, thread->id);
     process = process_table_process(session->processes, thread->process);
     if (process->live_threads == 0) {
         process_table_end_process(session->processes, process, end_ns);
-        perf_capture_remove_process(session->capture, process->pid);
-        if (session->tick.tick != NULL)
-            session->tick.backend->remove_process(session->tick.tick, process->pid);
+        session_unwatch_process(session, process->pid);
     }
 }
 

@@ -1,15 +1,14 @@
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "profiler/base/cleanup.h"
-#include "profiler/base/memory.h"
+#include "profiler/base/clock.h"
 #include "profiler/session_internal.h"
 #include "profiler/wait/syscall_name.h"
 #include "profiler/wait/wait_name.h"
 
-enum { SNAPSHOT_STACK_BYTES = 64 * 1024, PAGE_BYTES = 4096 };
+enum { SNAPSHOT_STACK_BYTES = TICK_READER_MEMORY_BYTES, SNAPSHOT_TIMEOUT_MS = 100 };
 
 uint32_t session_synthetic_location(struct session *session, const char *text)
 {
@@ -38,6 +37,51 @@ static uint32_t user_location(struct session *session, const struct process *pro
     return location_table_intern(session->locations, &location);
 }
 
+uint32_t session_unpermitted_stack(struct session *session, enum thread_state state)
+{
+    const char *text =
+        state == STATE_ON_CPU ? "[on-cpu: stack not permitted]" : "[blocked: stack not permitted]";
+
+    session->has_unpermitted = true;
+    return stack_table_push(session->stacks, STACK_EMPTY, session_synthetic_location(session, text));
+}
+
+static uint64_t count_unpermitted_spans(const struct session *session, uint32_t thread,
+                                        const uint32_t unpermitted[2])
+{
+    enum session_mode mode = session->options->mode;
+    size_t count;
+    const struct span *spans = calibration_spans(session->calibration, thread, &count);
+    uint64_t sum_ns = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t stack = spans[i].stack;
+        struct stack_node node;
+
+        if (stack >= CALIBRATION_LOST_STACK || (mode == SESSION_ON_CPU && spans[i].state != STATE_ON_CPU) ||
+            (mode == SESSION_OFF_CPU && spans[i].state == STATE_ON_CPU))
+            continue;
+        node = stack_table_get(session->stacks, stack);
+        /* A wait may stand above it, nothing else. */
+        if (stack == unpermitted[0] || stack == unpermitted[1] || node.parent == unpermitted[1])
+            sum_ns += spans[i].duration_ns;
+    }
+    return sum_ns;
+}
+
+void session_count_unpermitted(struct session *session)
+{
+    uint32_t count = process_table_thread_count(session->processes);
+
+    if (!session->has_unpermitted)
+        return;
+    const uint32_t unpermitted[] = {session_unpermitted_stack(session, STATE_ON_CPU),
+                                    session_unpermitted_stack(session, STATE_BLOCKED)};
+
+    for (uint32_t i = 0; i < count; i++)
+        session->profile->loss.unpermitted_ns += count_unpermitted_spans(session, i, unpermitted);
+}
+
 static uint32_t push_user(struct session *session, const struct process *process)
 {
     const struct unwound_stack *unwound = &session->unwound;
@@ -54,13 +98,37 @@ static uint32_t push_user(struct session *session, const struct process *process
     return stack;
 }
 
-uint32_t session_unwind(struct session *session, const struct process *process,
-                        const struct raw_sample *sample)
+static bool is_all_mapped(const struct session *session, const struct process *process)
+{
+    for (size_t i = 0; i < session->unwound.count; i++)
+        if (address_space_find(&process->space, session->unwound.addresses[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* Where no records tell what is mapped, an address in nothing that is known has the maps read again. */
+static void walk(struct session *session, struct process *process, const struct raw_sample *sample)
 {
     const struct unwind_request request = {.sample = sample, .space = &process->space};
-    uint32_t stack;
+    struct target *target = &session->targets.items[process->id];
+    uint64_t now_ns;
 
     session->backend->walk(session->unwinder, &request, &session->unwound);
+    if (session->capture != NULL || is_all_mapped(session, process))
+        return;
+    now_ns = clock_now_ns();
+    if (now_ns < target->next_maps_read_ns)
+        return;
+    target->next_maps_read_ns = now_ns + NS_PER_S;
+    session_read_mappings(session, process);
+    session->backend->walk(session->unwinder, &request, &session->unwound);
+}
+
+uint32_t session_unwind(struct session *session, struct process *process, const struct raw_sample *sample)
+{
+    uint32_t stack;
+
+    walk(session, process, sample);
     stack = push_user(session, process);
     for (size_t i = sample->kernel_chain_count; i-- > 0;) {
         const struct location location = {.kind = LOCATION_KERNEL, .address = sample->kernel_chain[i]};
@@ -71,23 +139,21 @@ uint32_t session_unwind(struct session *session, const struct process *process,
     return stack;
 }
 
-/* As much as is mapped from address upwards; what a transfer in page steps got is whole. */
-static size_t read_stack(pid_t pid, uint64_t address, uint8_t *bytes, size_t size_bytes)
+/* As much as is mapped from address upwards, read by a process that can be given up when a page does not
+ * answer. */
+static size_t read_stack(struct session *session, const struct process *process, uint64_t address)
 {
-    struct iovec local = {.iov_base = bytes, .iov_len = size_bytes};
-    struct iovec remote[SNAPSHOT_STACK_BYTES / PAGE_BYTES + 1];
-    unsigned long pages = 0;
+    struct tick_reader *reader = &session->snapshot_reader;
+    struct tick_memory memory = {.pid = process->pid, .address = address};
     ssize_t got;
 
-    for (size_t done = 0; done < size_bytes; pages++) {
-        size_t step = PAGE_BYTES - (address + done) % PAGE_BYTES;
-
-        if (step > size_bytes - done)
-            step = size_bytes - done;
-        remote[pages] = (struct iovec){.iov_base = (void *)(uintptr_t)(address + done), .iov_len = step};
-        done += step;
-    }
-    got = process_vm_readv(pid, &local, 1, remote, pages, 0);
+    if (reader->bytes == NULL && tick_reader_start(reader, SNAPSHOT_STACK_BYTES, NULL) < 0)
+        return 0;
+    memory.size_bytes = memory_ranges_bytes_from(&session->targets.items[process->id].ranges, process->pid,
+                                                 address, SNAPSHOT_STACK_BYTES);
+    got = tick_reader_read_memory(reader, &memory, 0, SNAPSHOT_TIMEOUT_MS);
+    if ((got == -ETIMEDOUT || got == -EPIPE) && tick_reader_restart(reader, NULL) < 0)
+        tick_reader_stop(reader);
     return got > 0 ? (size_t)got : 0;
 }
 
@@ -103,8 +169,7 @@ static bool same_wait(pid_t pid, pid_t tid, const struct proc_syscall *before, u
 
 uint32_t session_snapshot_blocked(struct session *session, const struct process *process, pid_t tid)
 {
-    AUTO_FREE uint8_t *bytes = memory_zeroed(SNAPSHOT_STACK_BYTES, 1);
-    struct raw_sample sample = {.pid = process->pid, .tid = tid, .stack = bytes};
+    struct raw_sample sample = {.pid = process->pid, .tid = tid};
     const struct unwind_request request = {.sample = &sample, .space = &process->space};
     struct proc_schedstat schedstat;
     struct proc_syscall syscall;
@@ -113,7 +178,8 @@ uint32_t session_snapshot_blocked(struct session *session, const struct process 
 
     if (proc_read_schedstat(process->pid, tid, &schedstat) == 0 &&
         proc_read_syscall(process->pid, tid, &syscall) == 0 && !syscall.running && syscall.sp != 0) {
-        sample.stack_size_bytes = read_stack(process->pid, syscall.sp, bytes, SNAPSHOT_STACK_BYTES);
+        sample.stack_size_bytes = read_stack(session, process, syscall.sp);
+        sample.stack = session->snapshot_reader.bytes;
         sample.stack_address = syscall.sp;
         registers_set(&sample.registers, REGISTER_RSP, syscall.sp);
         registers_set(&sample.registers, REGISTER_IP, syscall.pc);

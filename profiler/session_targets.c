@@ -38,6 +38,22 @@ static void hold_target(struct session *session, const struct process *process)
     session_counts_add_process(session, process->pid);
 }
 
+void session_watch_process(struct session *session, pid_t pid)
+{
+    if (session->capture != NULL)
+        perf_capture_add_process(session->capture, pid);
+    if (session->tick.tick != NULL)
+        session->tick.backend->add_process(session->tick.tick, pid);
+}
+
+void session_unwatch_process(struct session *session, pid_t pid)
+{
+    if (session->capture != NULL)
+        perf_capture_remove_process(session->capture, pid);
+    if (session->tick.tick != NULL)
+        session->tick.backend->remove_process(session->tick.tick, pid);
+}
+
 void session_release_targets(struct session *session)
 {
     for (size_t i = 0; i < session->targets.count; i++) {
@@ -45,9 +61,12 @@ void session_release_targets(struct session *session)
             close(session->targets.items[i].pid_fd);
         if (session->targets.items[i].root_fd >= 0)
             close(session->targets.items[i].root_fd);
+        memory_ranges_finish(&session->targets.items[i].ranges);
     }
+    tick_reader_stop(&session->snapshot_reader);
     free(session->targets.items);
     free(session->threads.items);
+    id_map_finish(&session->last_ended_of_tid);
 }
 
 int session_open_in_target(void *context, uint32_t process, const char *path)
@@ -79,6 +98,24 @@ pid_t session_inner_pid(void *context, uint32_t process)
     return process < session->targets.count ? session->targets.items[process].inner_pid : 0;
 }
 
+/* Without the rights to go through the process: its path may lead to the same file for us too. */
+static int open_same_file_of_ours(const struct binary_key *key, const char *path)
+{
+    AUTO_CLOSE int own_root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+    int fd;
+
+    if (own_root_fd < 0 || path[0] != '/')
+        return -1;
+    fd = file_open_in_root(own_root_fd, path);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && st.st_ino == key->inode && st.st_dev == key->device)
+        return fd;
+    close(fd);
+    return -1;
+}
+
 /* map_files first: it is the very file that is mapped, deleted or replaced since or not. By its path below
  * the process's root only when that leads to the same inode; overlayfs shows other inodes in maps than
  * stat(2) does. */
@@ -94,8 +131,10 @@ static int open_mapped_file(const struct session *session, const struct process 
     snprintf(map_file, sizeof map_file, "/proc/%d/map_files/%llx-%llx", process->pid,
              (unsigned long long)range->start, (unsigned long long)range->end);
     fd = open(map_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 || target->root_fd < 0 || path[0] != '/')
+    if (fd >= 0)
         return fd;
+    if (target->root_fd < 0 || path[0] != '/')
+        return open_same_file_of_ours(key, path);
     fd = file_open_in_root(target->root_fd, path);
     if (fd < 0)
         return -1;
@@ -137,18 +176,25 @@ void session_add_mapping(struct session *session, struct process *process, const
     address_space_insert(&process->space, &mapping);
 }
 
-static void read_mappings(struct session *session, struct process *process)
+void session_read_mappings(struct session *session, struct process *process)
 {
+    struct target *target = &session->targets.items[process->id];
     AUTO_FREE char *text = NULL;
     char path[64];
     char mapped_path[PATH_LIMIT_BYTES];
     size_t size = 0;
     struct proc_maps_line line;
     size_t used = 0;
+    uint64_t hash;
 
     snprintf(path, sizeof path, "/proc/%d/maps", process->pid);
     if (file_read(AT_FDCWD, path, MAPS_LIMIT_BYTES, &text, &size) < 0)
         return;
+    hash = hash_bytes(text, size);
+    if (hash == target->maps_hash)
+        return;
+    target->maps_hash = hash;
+    address_space_clear(&process->space);
     while (used < size) {
         long length = proc_maps_parse_line(text + used, size - used, &line);
 
@@ -183,7 +229,7 @@ struct thread *session_add_thread(struct session *session, struct process *proce
     session->threads.items[thread->id] = known;
     if (session->timeline != NULL)
         timeline_begin(session->timeline, thread->id, begin_ns, likely, born);
-    else
+    else if (session->calibration != NULL)
         calibration_begin(session->calibration, thread->id, begin_ns, born ? &zero : NULL);
     return thread;
 }
@@ -228,7 +274,7 @@ int session_add_existing_process(struct session *session, pid_t pid)
         return r;
     process = process_table_add_process(session->processes, pid, executable, session->window_start_ns);
     hold_target(session, process);
-    read_mappings(session, process);
+    session_read_mappings(session, process);
     for (bool found_new = true; found_new;) {
         AUTO_FREE pid_t *tids = NULL;
         size_t count = 0;
@@ -278,7 +324,8 @@ bool session_check_alive(struct session *session)
             uint64_t now_ns = clock_now_ns();
 
             /* Its last records may still be on their way: they are let in before the threads are ended. */
-            perf_capture_remove_process(session->capture, process->pid);
+            if (session->capture != NULL)
+                perf_capture_remove_process(session->capture, process->pid);
             if (process->live_threads == 0)
                 process_table_end_process(session->processes, process, now_ns);
             continue;

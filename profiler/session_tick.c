@@ -1,11 +1,14 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "profiler/base/cleanup.h"
 #include "profiler/base/clock.h"
+#include "profiler/base/file.h"
 #include "profiler/session_internal.h"
-#include "profiler/wait/syscall_name.h"
+#include "profiler/wait/wait_channel.h"
 #include "profiler/wait/wait_name.h"
 
 enum {
@@ -25,17 +28,28 @@ static uint64_t clock_ns(clockid_t id)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-int session_tick_open(struct session *session, struct error *err)
+/* Without CAP_SYSLOG, or with kptr_restrict, all addresses read as zero. */
+static bool are_kernel_names_hidden(void)
+{
+    AUTO_CLOSE int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+    char address[16];
+
+    return fd < 0 || file_read_at(fd, address, sizeof address, 0) != (ssize_t)sizeof address ||
+           memcmp(address, "0000000000000000", sizeof address) == 0;
+}
+
+int session_tick_open(struct session *session, const struct tick_backend *backend, struct error *err)
 {
     const struct tick_options options = {.children = session->options->children};
     struct tick_control *control = &session->tick;
-    int r = tick_bpf.open(&options, &control->tick, err);
+    int r = backend->open(&options, &control->tick, err);
 
     if (r < 0)
         return r;
-    control->backend = &tick_bpf;
+    control->backend = backend;
     control->rate_hz = session->options->frequency_hz;
     control->stack_share = 1;
+    control->kernel_names_hidden = are_kernel_names_hidden();
     control->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
     return 0;
 }
@@ -47,12 +61,21 @@ void session_tick_close(struct session *session)
     id_map_finish(&session->tick.stack_of_site);
 }
 
+void session_tick_begin(struct session *session)
+{
+    uint32_t count = process_table_thread_count(session->processes);
+
+    session->calibration = calibration_create(session->window_start_ns);
+    for (uint32_t i = 0; i < count; i++)
+        calibration_begin(session->calibration, i, session->window_start_ns, NULL);
+}
+
 uint64_t session_tick_due_ns(const struct session *session)
 {
     return session->tick.next_ns;
 }
 
-/* Same thread, same place, same system call and the same top of the stack: then the rest of the stack is
+/* Same thread, same place, same system call, of the same first argument (a descriptor, a lock), and the same top of the stack: then the rest of the stack is
  * taken to be the same too. */
 static uint64_t site_key(const struct thread *thread, const struct tick_look *look)
 {
@@ -63,20 +86,30 @@ static uint64_t site_key(const struct thread *thread, const struct tick_look *lo
 
     key = hash_mix(key, registers->value[REGISTER_RSP]);
     key = hash_mix(key, (uint64_t)look->syscall);
+    key = hash_mix(key, look->arguments[0]);
     return top_bytes > 0 ? hash_mix(key, hash_bytes(look->sample.stack, top_bytes)) : key;
 }
 
-static uint32_t push_wait(struct session *session, uint32_t stack, const struct tick_look *look)
+static uint32_t push_wait(struct session *session, const struct thread *thread, uint32_t stack,
+                          const struct tick_look *look)
 {
+    uint32_t location;
     struct wait_name wait;
 
-    wait_from_syscall_name(syscall_name(look->syscall), &wait);
-    return stack_table_push(session->stacks, stack, session_synthetic_location(session, wait.text));
+    if (look->syscall >= 0 || look->sample.registers.value[REGISTER_IP] != 0) {
+        location =
+            session_name_wait(session, process_table_process(session->processes, thread->process), look);
+    } else {
+        wait_from_channel(look->wait_channel, &wait);
+        location = session_synthetic_location(session, wait.text);
+    }
+    return stack_table_push(session->stacks, stack, location);
 }
 
 static uint32_t take_stack(struct session *session, const struct thread *thread, const struct tick_look *look)
 {
     struct tick_control *control = &session->tick;
+    struct raw_sample sample;
     uint32_t stack = CALIBRATION_LOST_STACK;
 
     switch (look->stack) {
@@ -88,19 +121,23 @@ static uint32_t take_stack(struct session *session, const struct thread *thread,
         if (id_map_get(&control->stack_of_site, site_key(thread, look), &stack))
             control->stacks_recalled++;
         return stack;
+    case TICK_STACK_NOT_PERMITTED:
+        stack = session_unpermitted_stack(session, STATE_BLOCKED);
+        return look->state == TICK_BLOCKED ? push_wait(session, thread, stack, look) : stack;
     case TICK_STACK_NONE:
     case TICK_STACK_WHOLE:
         break;
     }
-    if (look->state == TICK_RUNNING)
+    if (look->state == TICK_RUNNING || look->state == TICK_AWAKE)
         return SPAN_NO_STACK;
     control->stacks_taken++;
     session->samples++;
-    stack =
-        session_unwind(session, process_table_process(session->processes, thread->process), &look->sample);
-    /* Where kernel frames cannot tell what it waits for, the number of the system call can. */
-    if (look->sample.kernel_chain_count == 0 && look->state == TICK_BLOCKED && look->syscall >= 0)
-        stack = push_wait(session, stack, look);
+    sample = look->sample;
+    if (control->kernel_names_hidden && session->options->kernel != SESSION_KERNEL_ALL)
+        sample.kernel_chain_count = 0;
+    stack = session_unwind(session, process_table_process(session->processes, thread->process), &sample);
+    if (look->state == TICK_BLOCKED)
+        stack = push_wait(session, thread, stack, look);
     id_map_put(&control->stack_of_site, site_key(thread, look), stack);
     session_counts_note(session, look, stack);
     return stack;
@@ -114,6 +151,8 @@ static enum observed_state observed_state(enum tick_look_state state)
         return OBSERVED_RUNNING;
     case TICK_RUNNABLE:
         return OBSERVED_RUNNABLE;
+    case TICK_AWAKE:
+        return OBSERVED_AWAKE;
     case TICK_STOPPED:
         return OBSERVED_STOPPED;
     case TICK_BLOCKED:
@@ -139,8 +178,7 @@ static struct thread *add_found_thread(struct session *session, const struct tic
     if (process == NULL) {
         if (session_add_existing_process(session, look->pid) < 0)
             return NULL;
-        perf_capture_add_process(session->capture, look->pid);
-        session->tick.backend->add_process(session->tick.tick, look->pid);
+        session_watch_process(session, look->pid);
         return process_table_find_thread(session->processes, look->tid);
     }
     if (proc_read_comm(look->pid, look->tid, comm) < 0)
@@ -153,6 +191,7 @@ static struct thread *thread_of(struct session *session, const struct tick_look 
 {
     struct thread *thread = process_table_find_thread(session->processes, look->tid);
     struct thread_record *known;
+    uint32_t ended;
 
     if (thread != NULL) {
         known = &session->threads.items[thread->id];
@@ -162,6 +201,10 @@ static struct thread *thread_of(struct session *session, const struct tick_look 
             return thread;
         session_end_thread(session, thread, look->time_ns, NULL); /* its number is somebody else's by now */
     }
+    /* A thread can still be seen on its way out, after its end was told. */
+    if (id_map_get(&session->last_ended_of_tid, (uint64_t)look->tid, &ended) &&
+        session->threads.items[ended].start_time_ns == look->start_time_ns)
+        return NULL;
     thread = add_found_thread(session, look);
     if (thread != NULL)
         session->threads.items[thread->id].start_time_ns = look->start_time_ns;
@@ -180,6 +223,15 @@ static void note_counters(struct session *session, const struct thread *thread, 
     known->end_known = true;
 }
 
+/* A record of perf tells the end's very moment, the engine at worst the pass that noticed it. */
+static uint64_t end_of(const struct session *session, const struct thread *thread,
+                       const struct tick_look *look)
+{
+    uint64_t exit_ns = session->threads.items[thread->id].exit_ns;
+
+    return exit_ns != 0 && exit_ns < look->time_ns ? exit_ns : look->time_ns;
+}
+
 static void take_look(struct session *session, const struct tick_look *look)
 {
     const struct thread_counters counters = {
@@ -193,8 +245,11 @@ static void take_look(struct session *session, const struct tick_look *look)
     if (thread == NULL)
         return;
     note_counters(session, thread, look);
+    if (session->capture == NULL && !look->unchanged)
+        calibration_on_cpu_stack(session->calibration, thread->id, look->time_ns,
+                                 session_unpermitted_stack(session, STATE_ON_CPU));
     if (look->state == TICK_ENDED) {
-        session_end_thread(session, thread, look->time_ns, &counters);
+        session_end_thread(session, thread, end_of(session, thread, look), &counters);
         return;
     }
     if (look->unchanged)
@@ -210,13 +265,29 @@ void session_tick_take(struct session *session)
 {
     struct tick_look look;
 
-    while (session->tick.backend->next(session->tick.tick, &look))
+    while (session->tick.backend->next(session->tick.tick, &look)) {
+        if (session->window_end_ns != 0 && look.time_ns > session->window_end_ns)
+            look.time_ns = session->window_end_ns;
         take_look(session, &look);
+    }
+}
+
+void session_tick_end(struct session *session)
+{
+    uint32_t count = process_table_thread_count(session->processes);
+
+    for (uint32_t i = 0; session->capture == NULL && i < count; i++)
+        calibration_on_cpu_stack(session->calibration, i, session->window_end_ns,
+                                 session_unpermitted_stack(session, STATE_ON_CPU));
+    calibration_finish(session->calibration, session->window_end_ns);
+    if (session->tick.backend == &tick_proc)
+        session_exited_add(session);
 }
 
 static uint64_t used_cpu_ns(const struct session *session)
 {
-    return clock_self_cpu_ns() + session->tick.backend->cpu_ns(session->tick.tick);
+    return clock_self_cpu_ns() + session->tick.backend->cpu_ns(session->tick.tick) +
+           session_waits_cpu_ns(session);
 }
 
 static double between(double low, double value, double high)
@@ -276,8 +347,11 @@ void session_tick_turn(struct session *session, bool all)
     session_tick_take(session);
     if (control->passes == 0)
         control->check_ns = clock_now_ns(), control->check_cpu_ns = used_cpu_ns(session);
+    else
+        session_exited_end_unseen(session);
     control->passes++;
-    calibration_tick(session->calibration, clock_now_ns());
+    control->pass_begin_ns = clock_now_ns();
+    calibration_tick(session->calibration, control->pass_begin_ns);
     for (int chunk = 0; chunk < MAX_PASS_CHUNKS; chunk++) {
         more = control->backend->pass(control->tick, all, &err);
         if (more <= 0)
@@ -288,6 +362,8 @@ void session_tick_turn(struct session *session, bool all)
         control->broken = true;
         snprintf(session->trouble, sizeof session->trouble, "%s", err.message);
     }
+    if (control->backend == &tick_proc)
+        session_exited_note(session);
     keep_budget(session, clock_now_ns());
     set_next(control, clock_now_ns());
 }

@@ -187,6 +187,45 @@ static int parse_threads(void *target, const char *value, struct error *err)
     return chosen < 0 ? chosen : 0;
 }
 
+static int parse_idle(void *target, const char *value, struct error *err)
+{
+    static const struct choice choices[] = {
+        {"separate", IDLE_SEPARATE}, {"hide", IDLE_HIDE}, {"merge", IDLE_MERGE}};
+    int chosen = CHOOSE(choices, value, err);
+
+    if (chosen >= 0)
+        ((struct collect_options *)target)->export.tree.idle = (enum idle_mode)chosen;
+    return chosen < 0 ? chosen : 0;
+}
+
+static int add_rule(const char **rules, size_t *count, const char *value, struct error *err)
+{
+    struct idle_rules *tried;
+    int r = idle_rules_create(&value, 1, NULL, 0, &tried, err);
+
+    if (r < 0)
+        return r;
+    idle_rules_destroy(tried);
+    if (*count == IDLE_RULES_MAX_EXPRESSIONS)
+        return error_say(err, -EINVAL, "more than %d of them", IDLE_RULES_MAX_EXPRESSIONS);
+    rules[(*count)++] = value;
+    return 0;
+}
+
+static int parse_idle_rule(void *target, const char *value, struct error *err)
+{
+    struct collect_options *options = target;
+
+    return add_rule(options->idle_rules, &options->session.idle_rule_count, value, err);
+}
+
+static int parse_busy_rule(void *target, const char *value, struct error *err)
+{
+    struct collect_options *options = target;
+
+    return add_rule(options->busy_rules, &options->session.busy_rule_count, value, err);
+}
+
 static int parse_no_children(void *target, const char *value, struct error *err)
 {
     (void)value;
@@ -293,6 +332,22 @@ static const struct option_row rows[] = {
      .help = "in folded and svg: pool (threads whose names differ only in digits are one), each, merge",
      .default_text = "pool",
      .parse = parse_threads},
+    {.name = "idle",
+     .argument = "W",
+     .help = "in folded and svg, threads that wait for work: separate (under [idle]), hide, merge (among the "
+             "rest)",
+     .default_text = "separate",
+     .parse = parse_idle},
+    {.name = "idle-rule",
+     .argument = "RE",
+     .help = "a wait below a function that this regular expression (POSIX extended) matches is idle; may be "
+             "given "
+             "several times",
+     .parse = parse_idle_rule},
+    {.name = "busy-rule",
+     .argument = "RE",
+     .help = "the same for waits that are not idle; it prevails",
+     .parse = parse_busy_rule},
     {.name = "no-children",
      .help = "the named processes alone, not their descendants",
      .parse = parse_no_children},
@@ -369,6 +424,8 @@ int collect_options_parse(int argc, char **argv, struct collect_options *ret_opt
         return -EINVAL;
     }
     ret_options->session.pids = ret_options->pids;
+    ret_options->session.idle_rules = ret_options->idle_rules;
+    ret_options->session.busy_rules = ret_options->busy_rules;
     ret_options->session.pid_count = ret_options->pid_count;
     return check(ret_options, err);
 }

@@ -9,6 +9,7 @@
 #include "exporters/exporter.h"
 #include "profiler/cli/option_table.h"
 #include "profiler/session.h"
+#include "profiler/wait/idle_rule.h"
 
 enum { MAX_PIDS = 1024, MAX_FORMATS = 8 };
 
@@ -21,6 +22,8 @@ struct collect_options {
     char **command; /* behind "--"; NULL = none; borrowed from argv */
     const struct exporter *formats[MAX_FORMATS];
     size_t format_count;
+    const char *idle_rules[IDLE_RULES_MAX_EXPRESSIONS];
+    const char *busy_rules[IDLE_RULES_MAX_EXPRESSIONS];
     const char *output; /* NULL = made from the target's name */
     struct session_options session;
     struct export_options export;

@@ -102,6 +102,39 @@ int proc_schedstat_parse(const char *text, size_t length, struct proc_schedstat 
     return 0;
 }
 
+/* The value behind "\nKEY:"; the kernel escapes line breaks in the Name line, so that it cannot forge one. */
+static bool find_status_value(const char *text, size_t length, const char *key, struct scanner *ret_value)
+{
+    const char *line = memmem(text, length, key, strlen(key));
+
+    if (line == NULL)
+        return false;
+    *ret_value = (struct scanner){.at = line + strlen(key), .end = text + length};
+    scanner_skip_spaces(ret_value);
+    return ret_value->at < ret_value->end;
+}
+
+/* "Name:\tx\n...\nState:\tS
+ * (sleeping)\n...\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n"
+ */
+int proc_status_parse(const char *text, size_t length, struct proc_status *ret_status)
+{
+    struct proc_status status = {0};
+    struct scanner value;
+
+    if (!find_status_value(text, length, "\nState:", &value))
+        return -EBADMSG;
+    status.state = *value.at;
+    if (!find_status_value(text, length, "\nvoluntary_ctxt_switches:", &value) ||
+        !scanner_take_decimal(&value, &status.voluntary_switches))
+        return -EBADMSG;
+    if (!find_status_value(text, length, "\nnonvoluntary_ctxt_switches:", &value) ||
+        !scanner_take_decimal(&value, &status.involuntary_switches))
+        return -EBADMSG;
+    *ret_status = status;
+    return 0;
+}
+
 static bool take_hex_field(struct scanner *in, uint64_t *ret_value)
 {
     return scanner_take_text(in, " 0x") && scanner_take_hex(in, ret_value);

@@ -28,6 +28,15 @@ struct proc_schedstat {
 /* Pure: "123456789 4567 89\n". */
 int proc_schedstat_parse(const char *text, size_t length, struct proc_schedstat *ret_schedstat);
 
+/* What a thread's status file says of its scheduling. */
+struct proc_status {
+    char state; /* as in proc_stat */
+    uint64_t voluntary_switches, involuntary_switches;
+};
+
+/* Pure: the text of a status file. -EBADMSG when a line is missing. */
+int proc_status_parse(const char *text, size_t length, struct proc_status *ret_status);
+
 /* tid 0: the process as a whole (the ticks of all its threads). */
 int proc_read_stat(pid_t pid, pid_t tid, struct proc_stat *ret_stat);
 int proc_read_schedstat(pid_t pid, pid_t tid, struct proc_schedstat *ret_schedstat);

@@ -23,6 +23,7 @@
 enum tick_look_state {
     TICK_RUNNING,
     TICK_RUNNABLE, /* wants a CPU, has none */
+    TICK_AWAKE,    /* one of the two: it cannot be told which */
     TICK_BLOCKED,
     TICK_STOPPED,
     TICK_ENDED, /* its last counters; nothing else is set */
@@ -32,6 +33,7 @@ enum tick_stack {
     TICK_STACK_WHOLE,    /* registers and stacks are of one moment */
     TICK_STACK_RACED,    /* it was switched meanwhile: they may mix two moments, and can only be a hint */
     TICK_STACK_LEFT_OUT, /* to keep within the budget */
+    TICK_STACK_NOT_PERMITTED, /* the rights to look at its registers and memory are missing */
     TICK_STACK_NONE, /* it runs, or its memory could not be read: registers may be there, the stack is not */
 };
 
@@ -48,6 +50,7 @@ struct tick_look {
     uint64_t on_cpu_ns, runnable_ns, voluntary_switches, involuntary_switches;
     int64_t syscall; /* -1 = none: it came into the kernel another way, a page fault for one */
     uint64_t arguments[6];
+    const char *wait_channel; /* kernel function it is blocked in, without stacks' rights; NULL = not known */
     struct raw_sample sample; /* registers, user stack and kernel chain, as far as stack says */
 };
 
@@ -74,6 +77,7 @@ struct tick_backend {
     uint64_t (*cpu_ns)(const struct tick *tick);
 };
 
-extern const struct tick_backend tick_bpf; /* open gives -ENOTSUP in builds without BPF */
+extern const struct tick_backend tick_bpf;  /* open gives -ENOTSUP in builds without BPF */
+extern const struct tick_backend tick_proc; /* reads /proc: needs no rights but those over the target */
 
 #endif

@@ -19,9 +19,9 @@
 
 enum {
     AREA_BYTES = 4 << 20,
-    READ_MARGIN_BYTES = 64 << 10, /* a seq file gives out 32 KiB a read at most, or one larger record */
-    READ_TIMEOUT_MS = 500,        /* a pass takes milliseconds; a page may have to come from a disk */
-    MAX_PROCESS_LINKS = 32, /* a link costs 8 us a pass: beyond that one pass over everybody is cheaper */
+    READ_TIMEOUT_MS = 500, /* a pass takes milliseconds; a page may have to come from a disk */
+    MAX_PROCESS_LINKS =
+        TICK_READER_FDS, /* a link costs 8 us a pass: beyond that one pass over everybody is cheaper */
     MAX_CHUNK_READS = 4096,
 };
 
@@ -41,11 +41,14 @@ struct tick {
     VEC_OF(struct process_link) processes;
     struct bpf_link *everybody;
 
-    /* The pass that goes on: the process whose iterator is open, and what was read of it. */
-    size_t process_index;
-    int iterator_fd; /* -1 = the next process is to be begun */
+    /* The pass that goes on: iterators that are not at their end, and what was read. */
+    int iterator_fds[TICK_READER_FDS];
+    size_t iterator_count;
     size_t filled_bytes;
     size_t given_bytes;
+    bool stepwise;        /* pass() waits for what the reader finds; else next() does */
+    struct error trouble; /* of the reader, since the last pass was begun; told by the next */
+    int trouble_code;
 
     VEC_OF(struct tick_exit) ended;
     size_t given_ended;
@@ -73,12 +76,21 @@ static int check_namespace(struct error *err)
     return 0;
 }
 
+/* The first ones. */
+static void end_iterators(struct tick *tick, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        close(tick->iterator_fds[i]);
+    tick->iterator_count -= count;
+    memmove(tick->iterator_fds, tick->iterator_fds + count,
+            tick->iterator_count * sizeof *tick->iterator_fds);
+}
+
 static void close_tick(struct tick *tick)
 {
     if (tick == NULL)
         return;
-    if (tick->iterator_fd >= 0)
-        close(tick->iterator_fd);
+    end_iterators(tick, tick->iterator_count);
     tick_reader_stop(&tick->reader);
     for (size_t i = 0; i < tick->processes.count; i++)
         bpf_link__destroy(tick->processes.items[i].link);
@@ -124,7 +136,6 @@ static int open_tick(const struct tick_options *options, struct tick **ret_tick,
     if (r < 0)
         return r;
     tick = memory_zeroed(1, sizeof *tick);
-    tick->iterator_fd = -1;
     r = load(options, tick, err);
     if (r < 0) {
         close_tick(tick);
@@ -210,71 +221,91 @@ static int refuse_hanging_thread(struct tick *tick, struct error *err)
     return tick_reader_restart(&tick->reader, err);
 }
 
-static size_t iterator_count(const struct tick *tick)
+static void begin_iterator(struct tick *tick, const struct bpf_link *link)
 {
-    return tick->everybody != NULL ? 1 : tick->processes.count;
-}
-
-static int begin_iterator(struct tick *tick)
-{
-    const struct bpf_link *link =
-        tick->everybody != NULL ? tick->everybody : tick->processes.items[tick->process_index].link;
     int fd = bpf_iter_create(bpf_link__fd(link));
 
-    if (fd < 0)
-        return -errno;
-    tick->iterator_fd = fd;
-    return 0;
+    if (fd >= 0) /* else it is gone since: its exit tells */
+        tick->iterator_fds[tick->iterator_count++] = fd;
 }
 
-static void end_iterator(struct tick *tick)
+static void begin_iterators(struct tick *tick)
 {
-    close(tick->iterator_fd);
-    tick->iterator_fd = -1;
-    tick->process_index++;
+    if (tick->everybody != NULL)
+        begin_iterator(tick, tick->everybody);
+    else
+        for (size_t i = 0; i < tick->processes.count; i++)
+            begin_iterator(tick, tick->processes.items[i].link);
 }
 
-static int read_iterator(struct tick *tick, struct error *err)
+static int ask(struct tick *tick)
 {
-    ssize_t got = tick_reader_read(&tick->reader, tick->iterator_fd, tick->filled_bytes, READ_TIMEOUT_MS);
+    int r = tick_reader_begin(&tick->reader, tick->iterator_fds, tick->iterator_count);
 
-    if (got > 0) {
-        tick->filled_bytes += (size_t)got;
-        return 0;
-    }
-    end_iterator(tick);
-    if (got == -ETIMEDOUT || got == -EPIPE)
-        return refuse_hanging_thread(tick, err);
-    return 0; /* the end, or a process that has gone */
-}
-
-static int pass(struct tick *tick, bool all, struct error *err)
-{
     tick->filled_bytes = 0;
     tick->given_bytes = 0;
+    return r < 0 ? error_set(&tick->trouble, r, "ask the reader of the tick") : 0;
+}
+
+/* Who was asked for is there then, or a part of it when there was no room for all. */
+static int take_answer(struct tick *tick, struct error *err)
+{
+    struct tick_answer answer;
+    int r = tick_reader_end(&tick->reader, READ_TIMEOUT_MS, &answer);
+
+    tick->filled_bytes = answer.filled_bytes;
+    end_iterators(tick, answer.done);
+    if (r == 0)
+        return 0;
+    if (tick->iterator_count > 0)
+        end_iterators(tick, 1);
+    return refuse_hanging_thread(tick, err);
+}
+
+/* Waits for more records of this pass; false where there are none. */
+static bool more_records(struct tick *tick)
+{
+    if (tick->trouble_code == 0 && !tick->reader.asked && tick->iterator_count > 0)
+        tick->trouble_code = ask(tick);
+    if (tick->trouble_code < 0 || !tick->reader.asked)
+        return false;
+    tick->trouble_code = take_answer(tick, &tick->trouble);
+    /* After the looks: who ended meanwhile is not taken for alive. */
+    if (tick->iterator_count == 0)
+        ring_buffer__consume(tick->exits);
+    return true;
+}
+
+static void begin_pass(struct tick *tick, bool all)
+{
+    while (more_records(tick)) /* what nobody took */
+        continue;
     tick->ended.count = 0;
     tick->given_ended = 0;
     tick->skeleton->bss->emit_all = all;
-    if (tick->iterator_fd < 0)
-        tick->process_index = 0;
-    while (tick->process_index < iterator_count(tick)) {
-        int r = 0;
+    begin_iterators(tick);
+    if (tick->iterator_count == 0)
+        ring_buffer__consume(tick->exits);
+    tick->filled_bytes = 0;
+    tick->given_bytes = 0;
+}
 
-        if (tick->filled_bytes + READ_MARGIN_BYTES > tick->reader.capacity_bytes)
-            return 1;
-        if (tick->iterator_fd < 0)
-            r = begin_iterator(tick);
-        if (r < 0) { /* gone since: its exit tells */
-            tick->process_index++;
-            continue;
-        }
-        r = read_iterator(tick, err);
-        if (r < 0)
-            return r;
+/* Only asks, unless all are wanted: what the reader finds is waited for when it is taken, as a rule at the next tick. So
+ * a tick wakes each of us once. */
+static int pass(struct tick *tick, bool all, struct error *err)
+{
+    if (!tick->stepwise || tick->iterator_count == 0)
+        begin_pass(tick, all);
+    tick->stepwise = all;
+    if (tick->trouble_code == 0 && !all && tick->iterator_count > 0)
+        tick->trouble_code = ask(tick);
+    if (all)
+        more_records(tick);
+    if (tick->trouble_code < 0) {
+        *err = tick->trouble;
+        return tick->trouble_code;
     }
-    /* After the looks: who ended meanwhile is not taken for alive. */
-    ring_buffer__consume(tick->exits);
-    return 0;
+    return all && tick->iterator_count > 0;
 }
 
 static enum tick_look_state look_state(const struct tick_record *record)
@@ -371,7 +402,7 @@ static void fill_ended(struct tick *tick, const struct tick_exit *ended)
     };
 }
 
-static bool next(struct tick *tick, struct tick_look *ret_look)
+static bool next_record(struct tick *tick, struct tick_look *ret_look)
 {
     size_t left_bytes = tick->filled_bytes - tick->given_bytes;
     const uint8_t *at = tick->reader.bytes + tick->given_bytes;
@@ -386,8 +417,17 @@ static bool next(struct tick *tick, struct tick_look *ret_look)
             *ret_look = tick->look;
             return true;
         }
-        tick->given_bytes = tick->filled_bytes; /* cannot be: the rest of the pass is dropped */
+        tick->given_bytes = tick->filled_bytes; /* cannot be: the rest is dropped */
     }
+    return false;
+}
+
+static bool next(struct tick *tick, struct tick_look *ret_look)
+{
+    do {
+        if (!tick->reader.asked && next_record(tick, ret_look))
+            return true;
+    } while (!tick->stepwise && more_records(tick));
     if (tick->given_ended < tick->ended.count) {
         fill_ended(tick, &tick->ended.items[tick->given_ended++]);
         *ret_look = tick->look;

@@ -6,19 +6,68 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "profiler/base/clock.h"
 
+enum { PAGE_BYTES = 4096 };
+
 struct request {
-    int fd;
+    size_t fd_count; /* 0: memory is to be read */
+    int fds[TICK_READER_FDS];
+    struct tick_memory memory;
     size_t offset;
 };
+
+/* A transfer is whole up to the first range that fails: so each page is a range of its own. */
+static ssize_t read_memory(const struct tick_memory *memory, uint8_t *bytes)
+{
+    struct iovec local = {.iov_base = bytes, .iov_len = memory->size_bytes};
+    struct iovec remote[TICK_READER_MEMORY_BYTES / PAGE_BYTES + 1];
+    unsigned long pages = 0;
+
+    for (size_t done = 0; done < memory->size_bytes; pages++) {
+        size_t step = PAGE_BYTES - (memory->address + done) % PAGE_BYTES;
+
+        if (step > memory->size_bytes - done)
+            step = memory->size_bytes - done;
+        remote[pages] =
+            (struct iovec){.iov_base = (void *)(uintptr_t)(memory->address + done), .iov_len = step};
+        done += step;
+    }
+    return process_vm_readv(memory->pid, &local, 1, remote, pages, 0);
+}
+
+static bool has_room(const struct tick_reader *reader, size_t filled_bytes)
+{
+    return filled_bytes + TICK_READER_ROOM_BYTES <= reader->capacity_bytes;
+}
+
+/* What it got is noted after each read: where the next one hangs, that much is there. */
+static void read_to_end(const struct tick_reader *reader, const struct request *request)
+{
+    size_t filled_bytes = 0;
+    size_t done = 0;
+
+    while (done < request->fd_count && has_room(reader, filled_bytes)) {
+        ssize_t got =
+            read(request->fds[done], reader->bytes + filled_bytes, reader->capacity_bytes - filled_bytes);
+
+        if (got > 0)
+            filled_bytes += (size_t)got;
+        else if (got == 0 || errno != EINTR) /* the end, or a process that has gone */
+            done++;
+        reader->progress->filled_bytes = filled_bytes;
+        reader->progress->done = done;
+    }
+}
 
 /* In the process of its own. Nothing here may allocate or lock: it is a fork of a program that goes on. */
 static _Noreturn void serve(const struct tick_reader *reader, int request_fd, int reply_fd)
@@ -26,9 +75,12 @@ static _Noreturn void serve(const struct tick_reader *reader, int request_fd, in
     struct request request;
 
     while (read(request_fd, &request, sizeof request) == (ssize_t)sizeof request) {
-        ssize_t got =
-            read(request.fd, reader->bytes + request.offset, reader->capacity_bytes - request.offset);
+        ssize_t got = 0;
 
+        if (request.fd_count > 0)
+            read_to_end(reader, &request);
+        else
+            got = read_memory(&request.memory, reader->bytes + request.offset);
         if (got < 0)
             got = -errno;
         if (write(reply_fd, &got, sizeof got) != (ssize_t)sizeof got)
@@ -113,12 +165,18 @@ static void end_process(struct tick_reader *reader)
 
 int tick_reader_start(struct tick_reader *reader, size_t capacity_bytes, struct error *err)
 {
-    void *bytes = mmap(NULL, capacity_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    /* What is said of the progress has a page behind the bytes. */
+    void *bytes =
+        mmap(NULL, capacity_bytes + PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int r;
 
     if (bytes == MAP_FAILED)
         return error_set(err, -errno, "map %zu bytes for the reader", capacity_bytes);
-    *reader = (struct tick_reader){.bytes = bytes, .capacity_bytes = capacity_bytes};
+    *reader = (struct tick_reader){
+        .bytes = bytes,
+        .capacity_bytes = capacity_bytes,
+        .progress = (volatile struct tick_answer *)(void *)((uint8_t *)bytes + capacity_bytes),
+    };
     r = start_process(reader, err);
     if (r < 0)
         tick_reader_stop(reader);
@@ -128,6 +186,7 @@ int tick_reader_start(struct tick_reader *reader, size_t capacity_bytes, struct 
 int tick_reader_restart(struct tick_reader *reader, struct error *err)
 {
     end_process(reader);
+    reader->asked = false;
     return start_process(reader, err);
 }
 
@@ -135,19 +194,21 @@ void tick_reader_stop(struct tick_reader *reader)
 {
     end_process(reader);
     if (reader->bytes != NULL)
-        munmap(reader->bytes, reader->capacity_bytes);
+        munmap(reader->bytes, reader->capacity_bytes + PAGE_BYTES);
     reader->bytes = NULL;
 }
 
-ssize_t tick_reader_read(struct tick_reader *reader, int fd, size_t offset, int timeout_ms)
+static int put_request(struct tick_reader *reader, const struct request *request)
 {
-    const struct request request = {.fd = fd, .offset = offset};
+    return write(reader->request_fd, request, sizeof *request) == (ssize_t)sizeof *request ? 0 : -EPIPE;
+}
+
+static ssize_t take_reply(struct tick_reader *reader, int timeout_ms)
+{
     struct pollfd poll_fd = {.fd = reader->reply_fd, .events = POLLIN};
     uint64_t deadline_ns = clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
     ssize_t got;
 
-    if (write(reader->request_fd, &request, sizeof request) != (ssize_t)sizeof request)
-        return -EPIPE;
     for (;;) {
         uint64_t now_ns = clock_now_ns();
         int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / NS_PER_MS) + 1 : 0;
@@ -161,6 +222,42 @@ ssize_t tick_reader_read(struct tick_reader *reader, int fd, size_t offset, int 
     if (read(reader->reply_fd, &got, sizeof got) != (ssize_t)sizeof got)
         return -EPIPE;
     return got;
+}
+
+int tick_reader_begin(struct tick_reader *reader, const int *fds, size_t count)
+{
+    struct request request = {.fd_count = count};
+    int r;
+
+    if (count == 0 || count > TICK_READER_FDS || reader->asked)
+        return -EINVAL;
+    memcpy(request.fds, fds, count * sizeof *fds);
+    reader->progress->filled_bytes = 0;
+    reader->progress->done = 0;
+    r = put_request(reader, &request);
+    reader->asked = r == 0;
+    return r;
+}
+
+int tick_reader_end(struct tick_reader *reader, int timeout_ms, struct tick_answer *ret_answer)
+{
+    ssize_t r = take_reply(reader, timeout_ms);
+
+    reader->asked = false;
+    ret_answer->filled_bytes = reader->progress->filled_bytes;
+    ret_answer->done = reader->progress->done;
+    return r < 0 ? (int)r : 0;
+}
+
+ssize_t tick_reader_read_memory(struct tick_reader *reader, const struct tick_memory *memory, size_t offset,
+                                int timeout_ms)
+{
+    if (memory->size_bytes > TICK_READER_MEMORY_BYTES || offset > reader->capacity_bytes ||
+        memory->size_bytes > reader->capacity_bytes - offset)
+        return -EINVAL;
+    if (reader->asked || put_request(reader, &(struct request){.memory = *memory, .offset = offset}) < 0)
+        return -EPIPE;
+    return take_reply(reader, timeout_ms);
 }
 
 uint64_t tick_reader_cpu_ns(const struct tick_reader *reader)

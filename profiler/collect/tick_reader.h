@@ -1,23 +1,36 @@
-/* A process of our own that reads iterators into shared memory: a read of the target's memory can hang for
- * ever (userfaultfd, FUSE), and a process can be given up where a thread could not.
+/* A process of our own that reads iterators, and memory of the target, into shared memory: a read of the
+ * target's memory can hang for ever (userfaultfd, FUSE), and a process can be given up where a thread could
+ * not.
  *
  *   tick_reader_start(&reader, 4 << 20, &err);
- *   r = tick_reader_read(&reader, iterator_fd, offset, timeout_ms);   // bytes now at reader.bytes + offset
+ *   tick_reader_begin(&reader, iterator_fds, count);    // returns at once
+ *   ...
+ *   r = tick_reader_end(&reader, timeout_ms, &answer);  // bytes now at reader.bytes
+ *   r = tick_reader_read_memory(&reader, &(struct tick_memory){pid, sp, 16384}, offset, timeout_ms);
  *   if (r == -ETIMEDOUT) tick_reader_restart(&reader, &err);
  */
 #ifndef STALLGRAPH_COLLECT_TICK_READER_H
 #define STALLGRAPH_COLLECT_TICK_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "profiler/base/error.h"
 
+/* How far the process is; where it hangs, that is in the descriptor behind those that are done. */
+struct tick_answer {
+    size_t filled_bytes;
+    size_t done; /* descriptors that were read to their end */
+};
+
 struct tick_reader {
     uint8_t *bytes; /* shared with the process */
     size_t capacity_bytes;
-    pid_t pid; /* 0 = none */
+    volatile struct tick_answer *progress; /* shared too: it tells how far a process came that hangs */
+    bool asked;                            /* begun, and not ended */
+    pid_t pid;                             /* 0 = none */
     int request_fd;
     int reply_fd;
     int child_request_fd, child_reply_fd; /* the process's ends */
@@ -29,9 +42,34 @@ int tick_reader_start(struct tick_reader *reader, size_t capacity_bytes, struct 
 int tick_reader_restart(struct tick_reader *reader, struct error *err);
 void tick_reader_stop(struct tick_reader *reader); /* zeroed allowed */
 
-/* Reads once from fd (of our own table: the process shares it) to bytes + offset. Returns what read(2) did,
- * -errno, or -ETIMEDOUT: then the process hangs and must be restarted. */
-ssize_t tick_reader_read(struct tick_reader *reader, int fd, size_t offset, int timeout_ms);
+/* Most descriptors in one question, and the room that one read wants: a seq file gives out 32 KiB at most, or one
+ * larger record. */
+enum { TICK_READER_FDS = 32, TICK_READER_ROOM_BYTES = 64 * 1024 };
+
+/* Asks for all that the descriptors give (they are of our own table: the process shares it), one after the other, each
+ * to its end or first error, at bytes from 0 on. One question for all, and no waiting here: each answer that is waited
+ * for costs both sides a switch, which is dearer than looking at a dozen threads. Returns 0 or -errno. */
+int tick_reader_begin(struct tick_reader *reader, const int *fds, size_t count);
+
+/* Waits for that. Where not all descriptors are done there was no room: ask again for the others. Returns 0, or
+ * -ETIMEDOUT or -EPIPE: then the process hangs or is gone, the answer says how far it came, and it must be restarted.
+ */
+int tick_reader_end(struct tick_reader *reader, int timeout_ms, struct tick_answer *ret_answer);
+
+/* Most that can be read of a process's memory at once. */
+enum { TICK_READER_MEMORY_BYTES = 64 * 1024 };
+
+struct tick_memory {
+    pid_t pid;
+    uint64_t address;
+    size_t size_bytes;
+};
+
+/* Copies memory of another process to bytes + offset, as far as it is mapped from its address upwards (whole
+ * pages but for the ends). Returns how much that was, -errno when nothing could be had (-EPERM: not without
+ * ptrace rights; -EFAULT; -ESRCH), or -ETIMEDOUT as above. Not between begin and end. */
+ssize_t tick_reader_read_memory(struct tick_reader *reader, const struct tick_memory *memory, size_t offset,
+                                int timeout_ms);
 
 /* CPU time of the processes so far. */
 uint64_t tick_reader_cpu_ns(const struct tick_reader *reader);

@@ -63,6 +63,8 @@ void wait_counts_stop(struct wait_counts *counts)
     wait_counts_bpf__detach(counts->skeleton);
 }
 
+_Static_assert((int)WAIT_SITE_BINS == (int)HISTOGRAM_BINS, "the kernel's bins are ours");
+
 static void fill_site(const struct wait_site_key *key, const struct wait_site_value *value,
                       struct wait_site *ret_site)
 {
@@ -75,7 +77,7 @@ static void fill_site(const struct wait_site_key *key, const struct wait_site_va
         .argument = key->argument,
         .histogram = {.count = value->count, .sum_ns = value->sum_ns},
     };
-    for (int i = 0; i < WAIT_SITE_BINS && i < HISTOGRAM_BINS; i++)
+    for (int i = 0; i < HISTOGRAM_BINS; i++)
         ret_site->histogram.bins[i] = value->bins[i];
 }
 

@@ -345,7 +345,7 @@ void calibration_end(struct calibration *calibration, uint32_t thread, uint64_t 
         const struct observation last = {
             .time_ns = end_ns, .counters = *counters, .state = OBSERVED_RUNNING, .stack = SPAN_NO_STACK};
 
-        extend(track, minimum(calibration->tick_ns, end_ns));
+        extend(track, minimum(calibration->previous_tick_ns, end_ns));
         account(track, &last, false);
         track->observed = true;
     }

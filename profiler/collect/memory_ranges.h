@@ -1,0 +1,36 @@
+/* Where the mappings of a process end: a read of a stack must not go past its own, into memory that may be
+ * anything (a device, a file that does not answer).
+ *
+ *   struct memory_ranges ranges = {0};
+ *   size = memory_ranges_bytes_from(&ranges, pid, sp, 16384);
+ *   memory_ranges_finish(&ranges);
+ */
+#ifndef STALLGRAPH_COLLECT_MEMORY_RANGES_H
+#define STALLGRAPH_COLLECT_MEMORY_RANGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profiler/base/vec.h"
+
+/* Half-open. */
+struct memory_range {
+    uint64_t start, end;
+};
+
+/* Zeroed knows nothing yet. */
+struct memory_ranges {
+    VEC_OF(struct memory_range) ranges; /* ascending */
+    uint64_t next_read_ns;              /* /proc/PID/maps is not read again before */
+};
+
+void memory_ranges_finish(struct memory_ranges *ranges);
+
+/* How many bytes can be read from address on within its mapping, at most limit_bytes. Reads /proc/PID/maps
+ * when the address is in none that is known, as often as that costs little. Of an address that is in none
+ * even so: to the end of its page. */
+size_t memory_ranges_bytes_from(struct memory_ranges *ranges, pid_t pid, uint64_t address,
+                                size_t limit_bytes);
+
+#endif
