@@ -1,9 +1,10 @@
 #!/bin/bash
-# Builds a preset in a folder of its own and, where a label is given, runs its tests of that label there.
+# Builds targets of a preset in a folder of its own and, where a label is given, runs its tests of that label there.
 #
-#   nested_build.sh asan build/release/nested/asan "unit|golden"
+#   nested_build.sh asan build/release/nested/asan unit_tests "unit|golden"
 set -euo pipefail
-preset=$1 folder=$2 label=${3:-}
+preset=$1 folder=$2 label=${4:-}
+read -ra targets <<<"$3"
 cd "$(dirname "$0")/.."
 
 if [ "$preset" = fuzz ] && ! command -v clang >/dev/null; then
@@ -11,7 +12,7 @@ if [ "$preset" = fuzz ] && ! command -v clang >/dev/null; then
     exit 77
 fi
 cmake --preset "$preset" -B "$folder"
-cmake --build "$folder" --parallel "$(nproc)"
+cmake --build "$folder" --parallel "$(nproc)" --target "${targets[@]}" -- -k 0 # says all that is wrong, not the first thing alone
 [ -n "$label" ] || exit 0
 
 # The sanitizers of gcc 12 and clang 14 know fewer address layouts than a kernel with 32 random bits (vm.mmap_rnd_bits) makes.

@@ -10,6 +10,7 @@ endfunction()
 
 # Unit tests: each tests/unit/test_*.c is a program of its own.
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+add_custom_target(unit_tests)
 file(GLOB unit_tests CONFIGURE_DEPENDS ${TESTS_DIR}/unit/test_*.c)
 foreach(source ${unit_tests})
   get_filename_component(name ${source} NAME_WE)
@@ -17,6 +18,7 @@ foreach(source ${unit_tests})
   target_compile_options(${name} PRIVATE -Wno-missing-prototypes)
   target_compile_definitions(${name} PRIVATE TEST_SOURCE_DIR="${TESTS_DIR}")
   target_link_libraries(${name} PRIVATE cli ${CMOCKA_LIBRARY})
+  add_dependencies(unit_tests ${name})
   stallgraph_test(unit.${name} 120 ${name})
 endforeach()
 
@@ -35,12 +37,14 @@ stallgraph_test(style.tidy 900 ${TESTS_DIR}/check_tidy.sh ${CMAKE_BINARY_DIR})
 
 # What needs another compiler or other flags is built in a folder inside this one, so that one ctest run covers it all.
 set(NESTED_DIR ${CMAKE_BINARY_DIR}/nested)
-stallgraph_test(sanitize.asan 900 ${TESTS_DIR}/nested_build.sh asan ${NESTED_DIR}/asan "unit|golden")
-stallgraph_test(sanitize.tsan 900 ${TESTS_DIR}/nested_build.sh tsan ${NESTED_DIR}/tsan "unit|golden")
-stallgraph_test(fuzz.build 900 ${TESTS_DIR}/nested_build.sh fuzz ${NESTED_DIR}/fuzz)
+stallgraph_test(sanitize.asan 900 ${TESTS_DIR}/nested_build.sh asan ${NESTED_DIR}/asan unit_tests "unit|golden")
+stallgraph_test(sanitize.tsan 900 ${TESTS_DIR}/nested_build.sh tsan ${NESTED_DIR}/tsan unit_tests "unit|golden")
+stallgraph_test(fuzz.build 900 ${TESTS_DIR}/nested_build.sh fuzz ${NESTED_DIR}/fuzz
+                "stallgraph unit_tests fuzz_programs")
 set_tests_properties(fuzz.build PROPERTIES FIXTURES_SETUP fuzz_programs)
 
 # Fuzz targets: tests/fuzz/fuzz_NAME.c, with what it starts from in tests/fuzz/seeds/NAME/.
+add_custom_target(fuzz_programs)
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${TESTS_DIR}/fuzz/fuzz_*.c)
 foreach(source ${fuzz_targets})
   get_filename_component(program ${source} NAME_WE)
@@ -49,6 +53,7 @@ foreach(source ${fuzz_targets})
     add_executable(${program} ${source})
     target_compile_options(${program} PRIVATE -Wno-missing-prototypes)
     target_link_libraries(${program} PRIVATE cli -fsanitize=fuzzer)
+    add_dependencies(fuzz_programs ${program})
   endif()
   stallgraph_test(fuzz.${name} 60 ${TESTS_DIR}/fuzz/run.sh ${NESTED_DIR}/fuzz/${program} ${TESTS_DIR}/fuzz/seeds/${name} 5)
   set_tests_properties(fuzz.${name} PROPERTIES FIXTURES_REQUIRED fuzz_programs)

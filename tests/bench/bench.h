@@ -1,5 +1,5 @@
-/* What the benchmark's workload programs share. Each prints lines of JSON about itself; a line on its stdin asks for
- * the next one. */
+/* What the benchmark's workload programs share. Each prints lines of JSON about itself; a line on its stdin
+ * asks for the next one. */
 #ifndef STALLGRAPH_BENCH_BENCH_H
 #define STALLGRAPH_BENCH_BENCH_H
 
@@ -19,7 +19,8 @@
 #define OWN_FRAME __attribute__((noipa))
 #endif
 
-/* After a call in last place: keeps the compiler from making a jump of it, which would drop the caller's frame. */
+/* After a call in last place: keeps the compiler from making a jump of it, which would drop the caller's
+ * frame. */
 #define NO_TAIL_CALL() __asm__ volatile("")
 
 static inline uint64_t bench_now_ns(void)

@@ -1,10 +1,10 @@
-/* frames spin|block [DEPTH [MICROSECONDS]]: a stack of DEPTH functions of its own. Prints the return addresses on it, leaf first, as
- * tests/workloads/unwind_targets.c does:
+/* frames spin|block [DEPTH [MICROSECONDS]]: a stack of DEPTH functions of its own. Prints the return
+ * addresses on it, leaf first, as tests/workloads/unwind_targets.c does:
  *
  *   stack TID -1 ADDRESS ADDRESS ...
  *
- * Then the leaf reads standard input; with spin it works instead, and with MICROSECONDS it also sleeps that long again
- * and again. */
+ * Then the leaf reads standard input; with spin it works instead, and with MICROSECONDS it also sleeps that
+ * long again and again. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,7 +44,8 @@ OWN_FRAME static void leaf(int spins, unsigned long sleep_us)
 /* Frames of several sizes, with and without saved registers, as a program has them. */
 OWN_FRAME static void small(unsigned long left, int spins, unsigned long sleep_us);
 
-OWN_FRAME static unsigned long large(unsigned long left, int spins, unsigned long sleep_us, unsigned long a, unsigned long b)
+OWN_FRAME static unsigned long large(unsigned long left, int spins, unsigned long sleep_us, unsigned long a,
+                                     unsigned long b)
 {
     volatile char bytes[200];
 

@@ -1,7 +1,7 @@
-/* sleepers PROCESSES THREADS BUSY PERIOD_US [DEPTH]: PROCESSES processes of THREADS threads each, all of them blocked.
- * BUSY threads of each process sleep for PERIOD_US again and again, so that they block anew all the time; the others
- * wait for what never comes. DEPTH frames stand on each stack, not counting libc's. On a line of stdin the first process
- * prints what it did so far:
+/* sleepers PROCESSES THREADS BUSY PERIOD_US [DEPTH]: PROCESSES processes of THREADS threads each, all of them
+ * blocked. BUSY threads of each process sleep for PERIOD_US again and again, so that they block anew all the
+ * time; the others wait for what never comes. DEPTH frames stand on each stack, not counting libc's. On a
+ * line of stdin the first process prints what it did so far:
  *
  *   {"time_ns": 812345678901, "threads": 100, "sleeps": 123456, "switches": 123460} */
 #include <stdatomic.h>

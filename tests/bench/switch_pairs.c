@@ -1,5 +1,5 @@
-/* switch_pairs [PAIRS]: pairs of threads that bounce a byte over socket pairs, ten frames deep: as many context
- * switches as the machine can do. On a line of stdin it prints what it did so far:
+/* switch_pairs [PAIRS]: pairs of threads that bounce a byte over socket pairs, ten frames deep: as many
+ * context switches as the machine can do. On a line of stdin it prints what it did so far:
  *
  *   {"time_ns": 812345678901, "round_trips": 1234567, "switches": 2470000} */
 #include <stdatomic.h>

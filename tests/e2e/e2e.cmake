@@ -24,7 +24,7 @@ foreach(engine IN LISTS E2E_ENGINES)
       NAME ${prefix}.${name}
       COMMAND ${E2E_PYTHON} ${e2e_run} --binary $<TARGET_FILE:stallgraph> --workloads ${WORKLOAD_DIR} --engine ${engine}
               ${name})
-    set_tests_properties(${prefix}.${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON TIMEOUT 90)
+    set_tests_properties(${prefix}.${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON TIMEOUT 180)
   endforeach()
 endforeach()
 add_test(NAME e2e.self_test COMMAND ${E2E_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/self_test.py)

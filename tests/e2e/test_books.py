@@ -5,6 +5,10 @@ from harness import MS, Counters, Skip, check, check_close, test, test_each_engi
 FORMATS = "speedscope,folded,svg"
 
 
+# Of trace each switch costs a record, stamped a little after the kernel has read its clock for its own count.
+TOLERANCES = {"auto": (0.01, 10 * MS), "trace": (0.02, 30 * MS)}
+
+
 @test_each_engine
 def every_thread_balances(t):
     """For each thread: on-CPU and runnable are the kernel's own counts, and all states add up to its lifetime."""
@@ -12,15 +16,17 @@ def every_thread_balances(t):
     counters = t.counters(target.pid)
     profile = t.collect("-p", target.pid, duration=4).profile
     counters.stop()
-    steady = {tid for name, tid in target.truth.items()}
+    steady = set(target.truth.values())
     check(steady <= profile.tids(), f"threads missing: {steady - profile.tids()}")
     for thread in profile.threads:
-        check_ledger(thread, profile)
+        check_lifetime(thread, profile)
         if thread.tid in steady:
+            check_kernel_counts(thread, *TOLERANCES[t.engine])
             check_against(counters, thread, profile)
+    check_brief_threads([thread for thread in profile.threads if thread.tid not in steady])
 
 
-def check_ledger(thread, profile):
+def check_lifetime(thread, profile):
     label = f"{thread.name}"
     states = thread.without_gaps().time()
     check_close(f"{label}: states and lifetime", states, thread.lifetime, relative=0.01)
@@ -28,9 +34,22 @@ def check_ledger(thread, profile):
     lived = thread.info["endNs"] - thread.info["beginNs"]
     check_close(f"{label}: lifetime and birth", lived, thread.lifetime, relative=0.01)
     check(thread.lifetime <= profile.duration_ns, f"{label} lived longer than the window")
-    if thread.kernel_on_cpu is not None:
-        check_close(f"{label}: on-CPU", thread.times["on-cpu"], thread.kernel_on_cpu, relative=0.01, absolute=10 * MS)
-        check_runnable(label, thread, thread.kernel_runnable, 0.01, 10 * MS)
+
+
+def check_kernel_counts(thread, relative, absolute):
+    check(thread.kernel_on_cpu is not None, f"{thread.name}: the kernel's counters are not in the file")
+    on_cpu = thread.times["on-cpu"]
+    check_close(f"{thread.name}: on-CPU", on_cpu, thread.kernel_on_cpu, relative=relative, absolute=absolute)
+    check_runnable(thread.name, thread, thread.kernel_runnable, relative, absolute)
+
+
+def check_brief_threads(threads):
+    """Each lives for some 100 ms: together they are held against the kernel's counts, where these were read."""
+    counted = [thread for thread in threads if thread.kernel_on_cpu is not None]
+    for state, kernel in (("on-cpu", "kernel_on_cpu"), ("runnable", "kernel_runnable")):
+        seen = sum(thread.times[state] for thread in counted)
+        wanted = sum(getattr(thread, kernel) for thread in counted)
+        check_close(f"{len(counted)} brief threads: {state}", seen, wanted, relative=0.1, absolute=80 * MS)
 
 
 def check_runnable(label, thread, kernel, relative, absolute):
@@ -46,10 +65,13 @@ def check_runnable(label, thread, kernel, relative, absolute):
 
 def check_against(counters: Counters, thread, profile):
     """The same against counters that this test read itself: its readings are some 20 ms apart and interpolated."""
-    on_cpu, runnable = counters.between(thread.tid, profile.start_wall_ns, profile.end_wall_ns)
+    window = (profile.start_wall_ns, profile.end_wall_ns)
+    on_cpu, runnable = counters.between(thread.tid, *window)
+    unsure_on_cpu, unsure_runnable = counters.uncertainty(thread.tid, *window)
     label = f"{thread.name}, read here"
-    check_close(f"{label}: on-CPU", thread.state("on-cpu").time(), on_cpu, relative=0.02, absolute=40 * MS)
-    check_runnable(label, thread, runnable, 0.02, 40 * MS)
+    seen = thread.state("on-cpu").time()
+    check_close(f"{label}: on-CPU", seen, on_cpu, relative=0.02, absolute=40 * MS + unsure_on_cpu)
+    check_runnable(label, thread, runnable, 0.03, 100 * MS + unsure_runnable)  # long waits on a busy machine, cut
 
 
 def check_totals(result, what):

@@ -26,7 +26,8 @@ def target_exit_ends_the_session(t):
     on = profile.thread(target.pid).state("on-cpu")
     before, _ = counters.between(target.pid, 0, profile.start_wall_ns)
     used_ns = (target.rusage.ru_utime + target.rusage.ru_stime) * NS - before
-    check_close("on-CPU", on.time(), used_ns, relative=0.05, absolute=20 * MS)
+    unsure, _ = counters.uncertainty(target.pid, profile.start_wall_ns, profile.start_wall_ns)
+    check_close("on-CPU", on.time(), used_ns, relative=0.05, absolute=20 * MS + unsure)
     check_share("named", on.with_chain("main", "middle", "hot_leaf"), on, at_least=0.95)
 
 
@@ -86,8 +87,7 @@ def latest_thread_name_counts(t):
     profile, tid = result.profile, target.truth["tid"]
     thread = profile.thread(tid)
     check(thread.info["name"] == "name-three", f"name: {thread.info['name']}")
-    on_cpu, _ = counters.between(tid, profile.start_wall_ns, profile.end_wall_ns)
-    check_close("on-CPU", thread.state("on-cpu").time(), on_cpu, relative=0.05, absolute=30 * MS)
+    counters.check_on_cpu("on-CPU", thread.state("on-cpu").time(), tid, profile.start_wall_ns, profile.end_wall_ns)
     check("name-three" in result.folded.names(), f"no pool of that name: {result.folded.top()}")
 
 

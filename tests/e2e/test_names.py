@@ -5,7 +5,7 @@ import re
 import subprocess
 import time
 
-from harness import Skip, check, check_share, test
+from harness import MS, Skip, check, check_share, test
 
 CHAIN = ("main", "middle", "hot_leaf")
 LINKED = ("busy", "busy_no_pie", "busy_static", "busy_static_pie", "busy_lld", "busy_lld_no_pie", "busy_mold")
@@ -163,18 +163,15 @@ def exec_starts_afresh(t):
     profile = collect.finish().profile
     counters.stop()
     on = profile.thread(target.pid).state("on-cpu")
-    before, _ = counters.between(target.pid, profile.start_wall_ns, exec_wall_ns)
-    after, _ = counters.between(target.pid, exec_wall_ns, profile.end_wall_ns)
-    named_before, named_after = on.having("before_exec"), on.having(*CHAIN)
-    check_share("before", named_before.time(), before, at_least=0.93, at_most=1.07)
-    check_share("after", named_after.time(), after, at_least=0.93, at_most=1.07)
+    for part, begin_ns, end_ns in (
+        (on.having("before_exec"), profile.start_wall_ns, exec_wall_ns),
+        (on.having(*CHAIN), exec_wall_ns, profile.end_wall_ns),
+    ):
+        counters.check_on_cpu("named half", part.time(), target.pid, begin_ns, end_ns, absolute=50 * MS)
     check(not on.having("before_exec", "hot_leaf").samples, "a stack of both programs")
-    last_before = max((start for start, _, stack in on_runs(profile, target.pid) if "before_exec" in stack), default=0)
-    check(last_before <= profile.offset_of(exec_wall_ns) + 20_000_000, "the first program's names go on after the exec")
-
-
-def on_runs(profile, pid):
-    return profile.thread(pid).runs()
+    runs = profile.thread(target.pid).runs()
+    last_before_ns = max(start for start, _, stack in runs if "before_exec" in stack)
+    check(last_before_ns <= profile.offset_of(exec_wall_ns) + 20 * MS, "the first program's names go on after the exec")
 
 
 @test

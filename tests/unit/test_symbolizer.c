@@ -89,7 +89,7 @@ static void assert_symbol(const char *name, const char *module, bool is_named)
 }
 
 /* Looked up below by its address; the compiler must keep it apart from its caller. */
-__attribute__((noinline, noclone)) static int function_of_this_program(int x)
+__attribute__((noinline)) static int function_of_this_program(int x)
 {
     __asm__ volatile("" : "+r"(x));
     return x + 1;

@@ -1,4 +1,8 @@
-/* Burns some CPU, then sleeps 150 ms, and so on. Each nap is a line with its begin and end. */
+/* Burns some CPU, then sleeps 150 ms, and so on. Each nap is a line with its begin and end. With the argument
+ * "not-dumpable" it makes itself one that nobody of its own user may look into. */
+#include <string.h>
+#include <sys/prctl.h>
+
 #include "truth.h"
 
 OWN_FRAME static void burn(void)
@@ -15,9 +19,11 @@ OWN_FRAME static void nap(void)
                (unsigned long long)truth_wall_ns());
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     truth_begin();
+    if (argc > 1 && strcmp(argv[1], "not-dumpable") == 0)
+        prctl(PR_SET_DUMPABLE, 0);
     truth_line("{\"tid\": %d}", truth_tid());
     for (;;) {
         burn();

@@ -30,9 +30,13 @@ endfunction()
 set(plain -O1 -fno-omit-frame-pointer)
 foreach(name IN ITEMS
     blocked_since_start burn_and_nap busy deep_stack exec_midway forked_workers late_threads mangled_names many_threads
-    mixed_threads odd_comm other_busy ping_pong self_and_child signal_frame thread_lifetimes thread_rename vfork_wait)
+    mixed_threads odd_comm other_busy ping_pong self_and_child short_threads signal_frame thread_lifetimes thread_rename vfork_wait)
   stallgraph_workload(${name} ${name}.c ${CMAKE_C_COMPILER} ${plain})
 endforeach()
+
+stallgraph_workload(deny_perf deny_perf.c ${CMAKE_C_COMPILER} ${plain})
+# Its big frame must not be touched.
+stallgraph_workload(hung_stack hung_stack.c ${CMAKE_C_COMPILER} ${plain} -fno-stack-clash-protection)
 
 # Without frame pointers: what DWARF unwinding is for.
 stallgraph_workload(nested_sleep nested_sleep.c ${CMAKE_C_COMPILER} -O2 -fomit-frame-pointer)
