@@ -253,6 +253,20 @@ static void write_threads(struct json_writer *json, const struct profile *profil
     }
 }
 
+static void write_looks(struct json_writer *json, const struct profile_looks *looks)
+{
+    if (looks->passes == 0)
+        return;
+    json_key(json, "looks");
+    json_begin_object(json);
+    json_key_uint(json, "passes", looks->passes);
+    json_key_uint(json, "stacksTaken", looks->stacks_taken);
+    json_key_uint(json, "stacksLeftOut", looks->stacks_left_out);
+    json_key_uint(json, "stacksRaced", looks->stacks_raced);
+    json_key_uint(json, "stacksRecalled", looks->stacks_recalled);
+    json_end_object(json);
+}
+
 static void write_meta(struct json_writer *json, const struct profile_meta *meta,
                        const struct profile_loss *loss)
 {
@@ -331,6 +345,7 @@ static void write_stallgraph(struct json_writer *json, const struct profile *pro
 {
     json_begin_object(json);
     write_meta(json, &profile->meta, &profile->loss);
+    write_looks(json, &profile->looks);
     json_key(json, "states");
     json_begin_array(json);
     for (int state = 0; state < STATE_COUNT; state++)

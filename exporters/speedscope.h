@@ -7,6 +7,7 @@
  *    "stallgraph": {"version": 1, "title", "commandLine", "host", "kernel", "engines": texts, "frequencyHz": number,
  *                   "startUnixSeconds", "startUnixNanoseconds", "durationNs",
  *                   "loss": {"lostEvents", "unwoundStacks", "truncatedStacks", "unpermittedNs", "unplacedWaits"},
+ *                   "looks": {"passes", "stacksTaken", "stacksLeftOut", "stacksRaced", "stacksRecalled"},    engine tick
  *                   "states": ["on-cpu", ...],     what the numbers in "states" and "timeNs" below stand for
  *                   "processes": [{"pid", "name"}],
  *                   "threads": [{"process": index, "tid", "name", "main": bool, "beginNs", "endNs", "lifetimeNs",

@@ -124,10 +124,15 @@ int session_choose(struct session *session, const pid_t *pids, size_t pid_count,
     return open_capture(session, &capture_options, err);
 }
 
+static const char *describe_tick(const struct session *session)
+{
+    return session->tick.backend == &tick_bpf ? "tick (BPF)" : "tick (/proc)";
+}
+
 static const char *describe_blocked(const struct session *session, const struct perf_capture_choice *choice)
 {
     if (session->tick.tick != NULL)
-        return session->tick.backend == &tick_bpf ? "tick (BPF)" : "tick (/proc)";
+        return describe_tick(session);
     if (choice->scheduler_events)
         return choice->switch_stacks ? "trace (sched_switch)" : "trace (sched_switch), without stacks";
     return choice->switch_stacks ? "trace (context switches, no wake-ups)" : "not to be had";
@@ -140,7 +145,7 @@ void session_describe_choice(struct session *session)
     if (session->capture == NULL) {
         snprintf(session->choice, sizeof session->choice,
                  "on-CPU: amounts from schedstat, stacks not permitted; blocked: %s at %g Hz; stacks: %s",
-                 describe_blocked(session, NULL), session->options->frequency_hz, session->backend->name);
+                 describe_tick(session), session->options->frequency_hz, session->backend->name);
         return;
     }
     choice = perf_capture_choice(session->capture);

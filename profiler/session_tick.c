@@ -64,8 +64,13 @@ void session_tick_close(struct session *session)
 void session_tick_begin(struct session *session)
 {
     uint32_t count = process_table_thread_count(session->processes);
+    struct timespec kernel_tick;
 
     session->calibration = calibration_create(session->window_start_ns);
+    /* The coarse clock moves with the kernel's tick. */
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &kernel_tick) == 0)
+        calibration_set_kernel_tick(session->calibration,
+                                    (uint64_t)kernel_tick.tv_sec * NS_PER_S + (uint64_t)kernel_tick.tv_nsec);
     for (uint32_t i = 0; i < count; i++)
         calibration_begin(session->calibration, i, session->window_start_ns, NULL);
 }
@@ -276,10 +281,20 @@ void session_tick_end(struct session *session)
 {
     uint32_t count = process_table_thread_count(session->processes);
 
+    session->tick.pass_begin_ns = clock_now_ns(); /* there is no later pass that could see them */
+    session_exited_end_unseen(session);
+
     for (uint32_t i = 0; session->capture == NULL && i < count; i++)
         calibration_on_cpu_stack(session->calibration, i, session->window_end_ns,
                                  session_unpermitted_stack(session, STATE_ON_CPU));
     calibration_finish(session->calibration, session->window_end_ns);
+    session->profile->looks = (struct profile_looks){
+        .passes = session->tick.passes,
+        .stacks_taken = session->tick.stacks_taken,
+        .stacks_left_out = session->tick.stacks_left_out,
+        .stacks_raced = session->tick.stacks_raced,
+        .stacks_recalled = session->tick.stacks_recalled,
+    };
     if (session->tick.backend == &tick_proc)
         session_exited_add(session);
 }

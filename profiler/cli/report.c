@@ -1,6 +1,7 @@
 #include "profiler/cli/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,20 @@ static void print_losses(FILE *out, const struct profile *profile, const struct 
                 with_commas(loss->truncated_stacks, count));
 }
 
+/* Said where it is not what was asked for. */
+static void print_looks(FILE *out, const struct profile *profile)
+{
+    const struct profile_looks *looks = &profile->looks;
+    uint64_t newly_blocked = looks->stacks_taken + looks->stacks_left_out + looks->stacks_raced;
+    double rate_hz = (double)looks->passes / fmax(seconds(profile->meta.duration_ns), 0.001);
+
+    if (looks->passes == 0 || (looks->stacks_left_out == 0 && rate_hz > 0.9 * profile->meta.frequency_hz))
+        return;
+    fprintf(out, "  looked at all threads %.1f times a second of %g, and took %.0f %% of the new stacks", rate_hz,
+            profile->meta.frequency_hz, percent(looks->stacks_taken, newly_blocked));
+    fprintf(out, "%s\n", looks->stacks_left_out > 0 ? ", to keep within --max-overhead" : "");
+}
+
 void report_summary(FILE *out, const struct profile *profile)
 {
     struct totals totals;
@@ -177,6 +192,7 @@ void report_summary(FILE *out, const struct profile *profile)
     else
         print_states(out, &totals);
     print_waits(out, profile, &totals);
+    print_looks(out, profile);
     print_losses(out, profile, &totals);
     free(totals.wait_ns);
 }

@@ -62,17 +62,31 @@ static void read_maps(struct memory_ranges *ranges, pid_t pid)
     }
 }
 
-size_t memory_ranges_bytes_from(struct memory_ranges *ranges, pid_t pid, uint64_t address, size_t limit_bytes)
+bool memory_ranges_find(struct memory_ranges *ranges, pid_t pid, uint64_t address,
+                        struct memory_range *ret_range)
 {
     const struct memory_range *range = find(ranges, address);
-    uint64_t now_ns = clock_now_ns();
-    uint64_t bytes;
+    uint64_t now_ns;
 
-    if (range == NULL && now_ns >= ranges->next_read_ns) {
+    if (range == NULL) {
+        now_ns = clock_now_ns();
+        if (now_ns < ranges->next_read_ns)
+            return false;
         read_maps(ranges, pid);
         ranges->next_read_ns = now_ns + (clock_now_ns() - now_ns) * READ_SHARE;
         range = find(ranges, address);
     }
-    bytes = range != NULL ? range->end - address : PAGE_BYTES - address % PAGE_BYTES;
+    if (range == NULL)
+        return false;
+    *ret_range = *range;
+    return true;
+}
+
+size_t memory_ranges_bytes_from(struct memory_ranges *ranges, pid_t pid, uint64_t address, size_t limit_bytes)
+{
+    struct memory_range range;
+    uint64_t bytes = memory_ranges_find(ranges, pid, address, &range) ? range.end - address
+                                                                      : PAGE_BYTES - address % PAGE_BYTES;
+
     return bytes < limit_bytes ? (size_t)bytes : limit_bytes;
 }

@@ -8,6 +8,7 @@
 #ifndef STALLGRAPH_COLLECT_MEMORY_RANGES_H
 #define STALLGRAPH_COLLECT_MEMORY_RANGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,9 +28,13 @@ struct memory_ranges {
 
 void memory_ranges_finish(struct memory_ranges *ranges);
 
-/* How many bytes can be read from address on within its mapping, at most limit_bytes. Reads /proc/PID/maps
- * when the address is in none that is known, as often as that costs little. Of an address that is in none
- * even so: to the end of its page. */
+/* The mapping that the address is in. Reads /proc/PID/maps when it is in none that is known, as often as that costs
+ * little. */
+bool memory_ranges_find(struct memory_ranges *ranges, pid_t pid, uint64_t address,
+                        struct memory_range *ret_range);
+
+/* How many bytes can be read from address on within its mapping, at most limit_bytes. Of an address that is
+ * in none: to the end of its page. */
 size_t memory_ranges_bytes_from(struct memory_ranges *ranges, pid_t pid, uint64_t address,
                                 size_t limit_bytes);
 

@@ -16,6 +16,7 @@
 #include "profiler/base/vec.h"
 #include "profiler/collect/memory_ranges.h"
 #include "profiler/collect/thread_files.h"
+#include "profiler/collect/thread_look.h"
 #include "profiler/collect/tick.h"
 #include "profiler/collect/tick_reader.h"
 
@@ -36,10 +37,11 @@ struct seen_thread {
     struct proc_schedstat schedstat; /* at the last look; with the rest the last counters that are known */
     struct proc_status status;
     uint64_t start_time_ns;
-    uint64_t listed_in;  /* number of the pass */
-    bool settled;        /* blocked or stopped, and given out with all that can be had */
-    bool memory_refused; /* it did not answer */
-    bool ended;          /* a main thread stays listed until its process is gone */
+    uint64_t listed_in;              /* number of the pass */
+    struct memory_range stack_range; /* the mapping of its stack; empty = not known yet */
+    bool settled;                    /* blocked or stopped, and given out with all that can be had */
+    bool memory_refused;             /* it did not answer */
+    bool ended;                      /* a main thread stays listed until its process is gone */
 };
 
 struct seen_process {
@@ -298,75 +300,78 @@ static int timeout_ms(const struct tick *tick)
     return shortened > LEAST_TIMEOUT_MS ? shortened : LEAST_TIMEOUT_MS;
 }
 
-/* Returns bytes, 0 when there are none to be had, -EPERM, or another -errno when the reader is lost. */
-static int read_stack(struct tick *tick, struct seen_process *process, struct seen_thread *thread,
-                      struct tick_look *look, struct error *err)
+/* The reader hung in its memory, which is left alone from now on: what it does is looked at again without. */
+static int give_up_memory(struct tick *tick, struct seen_thread *thread, struct error *err)
 {
-    uint64_t sp = look->sample.registers.value[REGISTER_RSP];
-    struct tick_memory memory = {.pid = process->pid, .address = sp};
-    ssize_t got;
-
-    if (thread->memory_refused || sp == 0)
-        return 0;
-    memory.size_bytes = memory_ranges_bytes_from(&process->ranges, process->pid, sp, STACK_BYTES);
-    got = tick_reader_read_memory(&tick->reader, &memory, tick->filled_bytes, timeout_ms(tick));
-    if (got == -ETIMEDOUT || got == -EPIPE) {
-        thread->memory_refused = true;
-        tick->hang_count++;
-        return tick_reader_restart(&tick->reader, err);
-    }
-    if (got <= 0)
-        return got == -EPERM ? -EPERM : 0;
-    look->sample.stack = tick->reader.bytes + tick->filled_bytes;
-    look->sample.stack_size_bytes = (size_t)got;
-    look->sample.stack_address = sp;
-    tick->filled_bytes += (size_t)got;
-    return (int)got;
+    thread->memory_refused = true;
+    tick->hang_count++;
+    return tick_reader_restart(&tick->reader, err);
 }
 
-/* A thread that used no CPU time in between was where it was all the time. */
-static bool has_moved(const struct seen_thread *thread)
+static int take_look(struct tick *tick, const struct seen_process *process, struct seen_thread *thread,
+                     struct thread_look *ret_look, struct error *err)
 {
-    const struct proc_schedstat *before = &thread->schedstat;
-    struct proc_schedstat now;
+    struct thread_look_request request = {
+        .files = thread->files,
+        .pid = process->pid,
+        .want_stack = is_chosen(tick),
+        .memory_refused = thread->memory_refused,
+        .stack_range = thread->stack_range,
+        .limit_bytes = STACK_BYTES,
+    };
+    int r = tick_reader_look(&tick->reader, &request, tick->filled_bytes, timeout_ms(tick), ret_look);
 
-    return thread_files_schedstat(&thread->files, &now) < 0 || now.on_cpu_ns != before->on_cpu_ns ||
-           now.switches_in != before->switches_in;
+    if (r != -ETIMEDOUT && r != -EPIPE)
+        return r;
+    r = give_up_memory(tick, thread, err);
+    if (r < 0)
+        return r;
+    request.memory_refused = true;
+    r = tick_reader_look(&tick->reader, &request, tick->filled_bytes, READ_TIMEOUT_MS, ret_look);
+    return r < 0 ? error_set(err, r, "ask the reader") : 0;
 }
 
-static int look_at_blocked(struct tick *tick, struct seen_process *process, struct seen_thread *thread,
-                           struct tick_look *look, struct error *err)
+/* Whether another look would get more of the stack: its mapping was not known. */
+static bool learn_stack_range(struct seen_process *process, struct seen_thread *thread,
+                              const struct thread_look *got)
 {
-    struct proc_syscall call;
-    int r;
+    uint64_t sp = got->syscall.sp;
+    struct memory_range *range = &thread->stack_range;
 
-    if (!is_chosen(tick)) {
+    if (got->stack_bytes <= 0 || (sp >= range->start && sp < range->end))
+        return false;
+    return memory_ranges_find(&process->ranges, process->pid, sp, range);
+}
+
+static void take_stack(struct tick *tick, struct seen_thread *thread, const struct thread_look *got,
+                       struct tick_look *look)
+{
+    if (got->syscall_result == -ENODATA) {
         look->stack = TICK_STACK_LEFT_OUT;
-        return 0;
+        return;
     }
-    r = thread_files_syscall(&thread->files, &call);
-    if (r < 0) {
+    thread->settled = !got->moved;
+    if (got->syscall_result < 0) {
         look_without_rights(tick, thread, look);
-        thread->settled = !has_moved(thread);
-        return 0;
+        return;
     }
-    if (!call.running) {
-        look->syscall = call.number;
-        memcpy(look->arguments, call.arguments, sizeof look->arguments);
-        registers_set(&look->sample.registers, REGISTER_RSP, call.sp);
-        registers_set(&look->sample.registers, REGISTER_IP, call.pc);
-        r = read_stack(tick, process, thread, look, err);
-        if (r < 0 && r != -EPERM)
-            return r;
-        if (r == -EPERM)
-            look_without_rights(tick, thread, look);
-        else
-            look->stack = r > 0 ? TICK_STACK_WHOLE : TICK_STACK_NONE;
-    }
-    thread->settled = !call.running && !has_moved(thread);
-    if (!thread->settled)
-        look->stack = TICK_STACK_RACED;
-    return 0;
+    look->stack = got->moved ? TICK_STACK_RACED : TICK_STACK_NONE;
+    if (got->syscall.running)
+        return;
+    look->syscall = got->syscall.number;
+    memcpy(look->arguments, got->syscall.arguments, sizeof look->arguments);
+    registers_set(&look->sample.registers, REGISTER_RSP, got->syscall.sp);
+    registers_set(&look->sample.registers, REGISTER_IP, got->syscall.pc);
+    if (got->stack_bytes == -EPERM && !got->moved)
+        look_without_rights(tick, thread, look);
+    if (got->stack_bytes <= 0)
+        return;
+    look->sample.stack = tick->reader.bytes + tick->filled_bytes;
+    look->sample.stack_size_bytes = (size_t)got->stack_bytes;
+    look->sample.stack_address = got->syscall.sp;
+    tick->filled_bytes += (size_t)got->stack_bytes;
+    if (!got->moved)
+        look->stack = TICK_STACK_WHOLE;
 }
 
 static enum tick_look_state look_state(char state)
@@ -383,23 +388,31 @@ static enum tick_look_state look_state(char state)
 }
 
 static int look_at_changed(struct tick *tick, struct seen_process *process, struct seen_thread *thread,
-                           uint64_t time_ns, struct error *err)
+                           struct error *err)
 {
-    struct proc_status status;
+    struct thread_look got;
     struct tick_look *look;
+    int r = take_look(tick, process, thread, &got, err);
 
+    if (r == 0 && got.result == 0 && learn_stack_range(process, thread, &got))
+        r = take_look(tick, process, thread, &got, err);
+    if (r < 0)
+        return r;
     thread->settled = false;
-    if (thread_files_status(&thread->files, &status) < 0)
+    if (got.result < 0)
         return 0; /* it ended just now: the next listing tells */
-    if (status.state == 'Z' || status.state == 'X') {
+    thread->schedstat = got.schedstat;
+    if (got.status.state == 'Z' || got.status.state == 'X') {
         end_thread(tick, process, thread);
         return 0;
     }
-    thread->status = status;
-    look = new_look(tick, process, thread, time_ns);
-    look->state = look_state(status.state);
-    look->uninterruptible = status.state == 'D';
-    return look->state == TICK_AWAKE ? 0 : look_at_blocked(tick, process, thread, look, err);
+    thread->status = got.status;
+    look = new_look(tick, process, thread, got.time_ns);
+    look->state = look_state(got.status.state);
+    look->uninterruptible = got.status.state == 'D';
+    if (look->state != TICK_AWAKE)
+        take_stack(tick, thread, &got, look);
+    return 0;
 }
 
 static int look_at(struct tick *tick, struct seen_process *process, struct seen_thread *thread, bool all,
@@ -419,8 +432,7 @@ static int look_at(struct tick *tick, struct seen_process *process, struct seen_
         look->unchanged = true;
         return 0;
     }
-    thread->schedstat = now;
-    return look_at_changed(tick, process, thread, time_ns, err);
+    return look_at_changed(tick, process, thread, err);
 }
 
 static bool is_full(const struct tick *tick)

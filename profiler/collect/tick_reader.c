@@ -10,40 +10,28 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "profiler/base/clock.h"
 
-enum { PAGE_BYTES = 4096 };
-
-struct request {
-    size_t fd_count; /* 0: memory is to be read */
-    int fds[TICK_READER_FDS];
-    struct tick_memory memory;
-    size_t offset;
+/* What is shared beside the bytes stands in pages behind them. */
+struct shared {
+    struct tick_answer progress;
+    struct thread_look look;
 };
 
-/* A transfer is whole up to the first range that fails: so each page is a range of its own. */
-static ssize_t read_memory(const struct tick_memory *memory, uint8_t *bytes)
-{
-    struct iovec local = {.iov_base = bytes, .iov_len = memory->size_bytes};
-    struct iovec remote[TICK_READER_MEMORY_BYTES / PAGE_BYTES + 1];
-    unsigned long pages = 0;
+enum request_kind { READ_FDS, READ_MEMORY, LOOK_AT_THREAD };
 
-    for (size_t done = 0; done < memory->size_bytes; pages++) {
-        size_t step = PAGE_BYTES - (memory->address + done) % PAGE_BYTES;
-
-        if (step > memory->size_bytes - done)
-            step = memory->size_bytes - done;
-        remote[pages] =
-            (struct iovec){.iov_base = (void *)(uintptr_t)(memory->address + done), .iov_len = step};
-        done += step;
-    }
-    return process_vm_readv(memory->pid, &local, 1, remote, pages, 0);
-}
+struct request {
+    enum request_kind kind;
+    size_t fd_count;
+    int fds[TICK_READER_FDS];
+    struct tick_memory memory;
+    struct thread_look_request look;
+    size_t offset; /* of the memory, or the thread's stack */
+};
 
 static bool has_room(const struct tick_reader *reader, size_t filled_bytes)
 {
@@ -75,14 +63,21 @@ static _Noreturn void serve(const struct tick_reader *reader, int request_fd, in
     struct request request;
 
     while (read(request_fd, &request, sizeof request) == (ssize_t)sizeof request) {
+        uint8_t *bytes = reader->bytes + request.offset;
         ssize_t got = 0;
 
-        if (request.fd_count > 0)
+        switch (request.kind) {
+        case READ_FDS:
             read_to_end(reader, &request);
-        else
-            got = read_memory(&request.memory, reader->bytes + request.offset);
-        if (got < 0)
-            got = -errno;
+            break;
+        case READ_MEMORY:
+            got = process_memory_read(request.memory.pid, request.memory.address, bytes,
+                                      request.memory.size_bytes);
+            break;
+        case LOOK_AT_THREAD:
+            thread_look_take(&request.look, bytes, reader->look);
+            break;
+        }
         if (write(reply_fd, &got, sizeof got) != (ssize_t)sizeof got)
             break;
     }
@@ -165,17 +160,19 @@ static void end_process(struct tick_reader *reader)
 
 int tick_reader_start(struct tick_reader *reader, size_t capacity_bytes, struct error *err)
 {
-    /* What is said of the progress has a page behind the bytes. */
-    void *bytes =
-        mmap(NULL, capacity_bytes + PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *bytes = mmap(NULL, capacity_bytes + sizeof(struct shared), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared;
     int r;
 
     if (bytes == MAP_FAILED)
         return error_set(err, -errno, "map %zu bytes for the reader", capacity_bytes);
+    shared = (struct shared *)(void *)((uint8_t *)bytes + capacity_bytes);
     *reader = (struct tick_reader){
         .bytes = bytes,
         .capacity_bytes = capacity_bytes,
-        .progress = (volatile struct tick_answer *)(void *)((uint8_t *)bytes + capacity_bytes),
+        .progress = &shared->progress,
+        .look = &shared->look,
     };
     r = start_process(reader, err);
     if (r < 0)
@@ -194,7 +191,7 @@ void tick_reader_stop(struct tick_reader *reader)
 {
     end_process(reader);
     if (reader->bytes != NULL)
-        munmap(reader->bytes, reader->capacity_bytes + PAGE_BYTES);
+        munmap(reader->bytes, reader->capacity_bytes + sizeof(struct shared));
     reader->bytes = NULL;
 }
 
@@ -226,7 +223,7 @@ static ssize_t take_reply(struct tick_reader *reader, int timeout_ms)
 
 int tick_reader_begin(struct tick_reader *reader, const int *fds, size_t count)
 {
-    struct request request = {.fd_count = count};
+    struct request request = {.kind = READ_FDS, .fd_count = count};
     int r;
 
     if (count == 0 || count > TICK_READER_FDS || reader->asked)
@@ -255,9 +252,29 @@ ssize_t tick_reader_read_memory(struct tick_reader *reader, const struct tick_me
     if (memory->size_bytes > TICK_READER_MEMORY_BYTES || offset > reader->capacity_bytes ||
         memory->size_bytes > reader->capacity_bytes - offset)
         return -EINVAL;
-    if (reader->asked || put_request(reader, &(struct request){.memory = *memory, .offset = offset}) < 0)
+    if (reader->asked ||
+        put_request(reader, &(struct request){.kind = READ_MEMORY, .memory = *memory, .offset = offset}) < 0)
         return -EPIPE;
     return take_reply(reader, timeout_ms);
+}
+
+int tick_reader_look(struct tick_reader *reader, const struct thread_look_request *request, size_t offset,
+                     int timeout_ms, struct thread_look *ret_look)
+{
+    ssize_t r;
+
+    if (request->limit_bytes > PROCESS_MEMORY_MAX_BYTES || offset > reader->capacity_bytes ||
+        request->limit_bytes > reader->capacity_bytes - offset)
+        return -EINVAL;
+    if (reader->asked ||
+        put_request(reader, &(struct request){.kind = LOOK_AT_THREAD, .look = *request, .offset = offset}) <
+            0)
+        return -EPIPE;
+    r = take_reply(reader, timeout_ms);
+    if (r < 0)
+        return (int)r;
+    *ret_look = *reader->look;
+    return 0;
 }
 
 uint64_t tick_reader_cpu_ns(const struct tick_reader *reader)

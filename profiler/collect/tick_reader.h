@@ -18,6 +18,8 @@
 #include <sys/types.h>
 
 #include "profiler/base/error.h"
+#include "profiler/collect/process_memory.h"
+#include "profiler/collect/thread_look.h"
 
 /* How far the process is; where it hangs, that is in the descriptor behind those that are done. */
 struct tick_answer {
@@ -29,6 +31,7 @@ struct tick_reader {
     uint8_t *bytes; /* shared with the process */
     size_t capacity_bytes;
     volatile struct tick_answer *progress; /* shared too: it tells how far a process came that hangs */
+    struct thread_look *look;              /* shared too */
     bool asked;                            /* begun, and not ended */
     pid_t pid;                             /* 0 = none */
     int request_fd;
@@ -57,7 +60,7 @@ int tick_reader_begin(struct tick_reader *reader, const int *fds, size_t count);
 int tick_reader_end(struct tick_reader *reader, int timeout_ms, struct tick_answer *ret_answer);
 
 /* Most that can be read of a process's memory at once. */
-enum { TICK_READER_MEMORY_BYTES = 64 * 1024 };
+enum { TICK_READER_MEMORY_BYTES = PROCESS_MEMORY_MAX_BYTES };
 
 struct tick_memory {
     pid_t pid;
@@ -70,6 +73,12 @@ struct tick_memory {
  * ptrace rights; -EFAULT; -ESRCH), or -ETIMEDOUT as above. Not between begin and end. */
 ssize_t tick_reader_read_memory(struct tick_reader *reader, const struct tick_memory *memory, size_t offset,
                                 int timeout_ms);
+
+/* Has the process take a look at a thread, its stack to bytes + offset: it is not switched away from meanwhile to tell us
+ * something, and may hang in the thread's memory. Returns 0, -EINVAL, or -ETIMEDOUT or -EPIPE as above. Not between
+ * begin and end. */
+int tick_reader_look(struct tick_reader *reader, const struct thread_look_request *request, size_t offset,
+                     int timeout_ms, struct thread_look *ret_look);
 
 /* CPU time of the processes so far. */
 uint64_t tick_reader_cpu_ns(const struct tick_reader *reader);

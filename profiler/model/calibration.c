@@ -26,6 +26,7 @@ struct track {
     struct observation last;
     uint64_t owed_on_cpu_ns; /* counted by the kernel, not yet in a span */
     uint64_t owed_runnable_ns;
+    uint64_t kernel_tick_ns;
     uint64_t ahead_ns; /* runnable time in a span that the kernel has not counted yet */
     bool started, ended, observed, has_counters;
     bool ran; /* the kernel counted run time since the look before */
@@ -33,6 +34,7 @@ struct track {
 
 struct calibration {
     uint64_t window_start_ns;
+    uint64_t kernel_tick_ns;
     uint64_t tick_ns, previous_tick_ns;
     VEC_OF(struct track) tracks;
 };
@@ -45,13 +47,24 @@ struct shares {
     uint64_t after_ns; /* in the state of this look */
 };
 
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 struct calibration *calibration_create(uint64_t window_start_ns)
 {
     struct calibration *calibration = memory_zeroed(1, sizeof *calibration);
 
     calibration->window_start_ns = window_start_ns;
+    calibration->kernel_tick_ns = counter_lag_ns;
     calibration->tick_ns = calibration->previous_tick_ns = window_start_ns;
     return calibration;
+}
+
+void calibration_set_kernel_tick(struct calibration *calibration, uint64_t tick_ns)
+{
+    calibration->kernel_tick_ns = minimum(tick_ns, counter_lag_ns);
 }
 
 void calibration_destroy(struct calibration *calibration)
@@ -84,6 +97,7 @@ void calibration_begin(struct calibration *calibration, uint32_t thread, uint64_
     if (track->started)
         return;
     track->started = true;
+    track->kernel_tick_ns = calibration->kernel_tick_ns;
     track->accounted_ns = begin_ns > calibration->window_start_ns ? begin_ns : calibration->window_start_ns;
     track->last.time_ns = track->accounted_ns;
     track->last.state = OBSERVED_RUNNABLE; /* a newborn is in the run queue */
@@ -171,11 +185,6 @@ static void lay_on_cpu(struct track *track, uint64_t duration_ns, uint64_t until
     drop_samples(track, count);
 }
 
-static uint64_t minimum(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void take_counters(struct track *track, const struct thread_counters *now)
 {
     const struct thread_counters *before = &track->last.counters;
@@ -196,6 +205,7 @@ static void share_rest(struct track *track, const struct observation *now, uint6
 {
     const struct observation *last = &track->last;
     bool slept = now->counters.voluntary_switches != last->counters.voluntary_switches;
+    uint64_t lag_ns;
 
     switch (now->state) {
     case OBSERVED_BLOCKED:
@@ -221,11 +231,12 @@ static void share_rest(struct track *track, const struct observation *now, uint6
     }
     /* It ran all the time. The counter lags; what is left beyond that was taken by interrupts or the
      * hypervisor, or it has been waiting for a CPU since then, and the kernel will say so. */
-    if (rest_ns <= counter_lag_ns)
+    lag_ns = now->state == OBSERVED_AWAKE ? track->kernel_tick_ns : counter_lag_ns;
+    if (rest_ns <= lag_ns)
         return;
-    shares->runnable_ns += rest_ns - counter_lag_ns;
+    shares->runnable_ns += rest_ns - lag_ns;
     if (now->state == OBSERVED_AWAKE)
-        track->ahead_ns += rest_ns - counter_lag_ns;
+        track->ahead_ns += rest_ns - lag_ns;
 }
 
 /* After a gap the stacks at its two ends stand for nothing but the ends. */
@@ -341,9 +352,12 @@ void calibration_end(struct calibration *calibration, uint32_t thread, uint64_t 
     if (track == NULL)
         return;
     if (counters != NULL && track->has_counters) {
-        /* It ended by running: so it is as if it had been seen to run. */
-        const struct observation last = {
-            .time_ns = end_ns, .counters = *counters, .state = OBSERVED_RUNNING, .stack = SPAN_NO_STACK};
+        /* It ended by running: so it is as if it had been seen to run, unless it seems to have waited long. */
+        bool waited = track->last.state == OBSERVED_AWAKE && !track->ran;
+        const struct observation last = {.time_ns = end_ns,
+                                         .counters = *counters,
+                                         .state = waited ? OBSERVED_AWAKE : OBSERVED_RUNNING,
+                                         .stack = SPAN_NO_STACK};
 
         extend(track, minimum(calibration->previous_tick_ns, end_ns));
         account(track, &last, false);

@@ -108,6 +108,15 @@ struct profile_loss {
     uint64_t unpermitted_ns;   /* thread time whose stack could not be had for lack of rights */
 };
 
+/* How the engine `tick` went; all zero with another. */
+struct profile_looks {
+    uint64_t passes;          /* over all threads */
+    uint64_t stacks_taken;    /* of threads that were newly off their CPU */
+    uint64_t stacks_left_out; /* not taken, chosen at random, to keep within the budget */
+    uint64_t stacks_raced;    /* not whole: the thread moved meanwhile */
+    uint64_t stacks_recalled; /* of these, known from an earlier wait at the same place */
+};
+
 struct profile_meta {
     char *title;        /* "srv (1234)"; never NULL */
     char *command_line; /* of the profiler; never NULL */
@@ -131,6 +140,7 @@ struct profile {
     struct counted_wait *counted_waits; /* empty unless waits were counted */
     size_t counted_wait_count;
     struct profile_loss loss;
+    struct profile_looks looks;
     struct profile_meta meta;
     struct profile_index *index; /* private */
 };

@@ -10,7 +10,10 @@
 #include "profiler/base/memory.h"
 #include "profiler/wait/wait_role.h"
 
-enum { HOME_FRAMES = 3, HOME_RETURNS = 2 };
+enum {
+    HOME_FRAMES = 2, /* the start function and one that it calls: the third is the one that waits */
+    HOME_RETURNS = 2,
+};
 
 struct idle_rules {
     regex_t expressions[2 * IDLE_RULES_MAX_EXPRESSIONS]; /* idle ones first */

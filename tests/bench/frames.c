@@ -31,9 +31,11 @@ OWN_FRAME static void leaf(int spins, unsigned long sleep_us)
 
     truth[count++] = (uint64_t)__builtin_return_address(0);
     tell();
-    if (!spins)
+    if (!spins) {
         sink += (unsigned long)read(STDIN_FILENO, &byte, 1);
-    while (spins) {
+        return;
+    }
+    for (;;) {
         for (unsigned i = 0; i < 100000; i++)
             sink += i;
         if (sleep_us > 0)
@@ -47,7 +49,7 @@ OWN_FRAME static void small(unsigned long left, int spins, unsigned long sleep_u
 OWN_FRAME static unsigned long large(unsigned long left, int spins, unsigned long sleep_us, unsigned long a,
                                      unsigned long b)
 {
-    volatile char bytes[200];
+    volatile char bytes[200] = {0};
 
     truth[count++] = (uint64_t)__builtin_return_address(0);
     bytes[left % sizeof bytes] = 1;

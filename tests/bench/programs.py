@@ -184,6 +184,21 @@ def cpu_s(pid):
         return 0.0
 
 
+def thread_ids(pid):
+    try:
+        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def thread_cpu_ns(tid):
+    try:
+        with open(f"/proc/{tid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0])
+    except OSError:
+        return 0
+
+
 def tree_cpu_s(pid):
     return sum(cpu_s(p) for p in process_tree(pid))
 

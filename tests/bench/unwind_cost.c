@@ -1,9 +1,11 @@
 /* What walking one stack costs: by our "dwarf" backend and by plain libunwind, in turns, on the same stopped
  * thread.
  *
- *   unwind_cost program PATH MODE DEPTH BATCHES WALKS   // starts PATH, which prints its own truth as
- * frames.c does unwind_cost stops PID STOPS                         // stops a thread of a running program
- * again and again
+ *   unwind_cost program PATH MODE DEPTH BATCHES WALKS
+ *   unwind_cost stops TID STOPS
+ *
+ * The first starts PATH, which prints its own truth as frames.c does. The other stops a thread of a running
+ * program again and again.
  *
  * The first prints one line of JSON: the frames, and nanoseconds of CPU time a walk for each batch of walks.
  * The second compares the frames of both at each stop, and prints how many stacks were the same:
@@ -19,7 +21,7 @@
 #include "profiler/unwind/unwinder.h"
 #include "tests/unit/unwind_child.h"
 
-enum { STACK_BYTES = 65536, MAX_FRAMES = 512, LONGEST_PAUSE_US = 20000 };
+enum { STACK_BYTES = 65536, MAX_FRAMES = 512, MAX_BATCHES = 1000, LONGEST_PAUSE_US = 20000 };
 
 static struct child child;
 
@@ -159,27 +161,41 @@ static size_t known_frames(const struct bench *bench)
     return known;
 }
 
+/* Starts the program, stops it, and takes its stack. */
+static bool prepare(struct bench *bench, const char *path, const char *mode, const char *depth)
+{
+    if (!child_start(&child, path, mode, depth))
+        return false;
+    usleep(50000); /* the spinning one has no system call to be waited for */
+    if (ptrace(PTRACE_ATTACH, child.tid, NULL, NULL) != 0 || waitpid(child.tid, NULL, __WALL) != child.tid)
+        return false;
+    bench->binaries = binary_table_create();
+    if (!child_read_maps(&child, bench->binaries) || !child_take_sample(&child, STACK_BYTES))
+        return false;
+    bench->ours = unwind_libunwind.create(bench->binaries);
+    bench->request = (struct unwind_request){.sample = &child.sample, .space = &child.space};
+    return bench->ours != NULL && plain_open(&bench->plain);
+}
+
+static void finish(struct bench *bench)
+{
+    plain_close(&bench->plain);
+    unwind_libunwind.destroy(bench->ours);
+    binary_table_destroy(bench->binaries);
+}
+
 static int time_program(char **arguments)
 {
     static struct bench bench;
+    static double ours_ns[MAX_BATCHES];
+    static double plain_ns[MAX_BATCHES];
     int batches = atoi(arguments[3]);
     int walks = atoi(arguments[4]);
-    double *ours_ns = calloc((size_t)batches, sizeof *ours_ns);
-    double *plain_ns = calloc((size_t)batches, sizeof *plain_ns);
     double cold_ours_ns;
     double cold_plain_ns;
 
-    if (!child_start(&child, arguments[0], arguments[1], arguments[2]))
-        return 1;
-    usleep(50000); /* the spinning one has no system call to be waited for */
-    if (ptrace(PTRACE_ATTACH, child.tid, NULL, NULL) != 0 || waitpid(child.tid, NULL, __WALL) != child.tid)
-        return 1;
-    bench.binaries = binary_table_create();
-    if (!child_read_maps(&child, bench.binaries) || !child_take_sample(&child, STACK_BYTES))
-        return 1;
-    bench.ours = unwind_libunwind.create(bench.binaries);
-    bench.request = (struct unwind_request){.sample = &child.sample, .space = &child.space};
-    if (bench.ours == NULL || !plain_open(&bench.plain))
+    if (batches < 1 || batches > MAX_BATCHES || walks < 1 ||
+        !prepare(&bench, arguments[0], arguments[1], arguments[2]))
         return 1;
     cold_ours_ns = time_walks(&bench, walk_ours, 1);
     cold_plain_ns = time_walks(&bench, walk_plain, 1);
@@ -187,22 +203,17 @@ static int time_program(char **arguments)
         ours_ns[i] = time_walks(&bench, walk_ours, walks);
         plain_ns[i] = time_walks(&bench, walk_plain, walks);
     }
-    printf("{\"frames\": %zu, \"whole\": %s, \"known\": %zu, \"known_found\": %zu, \"plain_frames\": %zu, "
-           "\"same\": %s, "
-           "\"cold_ours_ns\": %.0f, \"cold_plain_ns\": %.0f, ",
-           bench.stack.count, bench.stack.end == UNWIND_REACHED_START ? "true" : "false", child.truth_count,
-           known_frames(&bench), bench.plain_count, is_same(&bench) ? "true" : "false", cold_ours_ns,
-           cold_plain_ns);
+    printf("{\"frames\": %zu, \"whole\": %s, \"known\": %zu, \"known_found\": %zu, ", bench.stack.count,
+           bench.stack.end == UNWIND_REACHED_START ? "true" : "false", child.truth_count,
+           known_frames(&bench));
+    printf("\"plain_frames\": %zu, \"same\": %s, \"cold_ours_ns\": %.0f, \"cold_plain_ns\": %.0f, ",
+           bench.plain_count, is_same(&bench) ? "true" : "false", cold_ours_ns, cold_plain_ns);
     print_list("ours_ns", ours_ns, batches);
     printf(", ");
     print_list("plain_ns", plain_ns, batches);
     printf("}\n");
-    plain_close(&bench.plain);
-    unwind_libunwind.destroy(bench.ours);
-    binary_table_destroy(bench.binaries);
+    finish(&bench);
     child_end(&child);
-    free(ours_ns);
-    free(plain_ns);
     return 0;
 }
 
