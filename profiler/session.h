@@ -33,7 +33,7 @@ struct session_options {
     enum session_kernel_frames kernel;
     enum session_call_graph call_graph;
     enum session_off_cpu off_cpu;
-    bool counts;                 /* count every wait by its place */
+    bool counts; /* count every wait by its place */
     /* Regular expressions, sound ones (idle_rules_create): waits of stacks with such a frame are idle, or are not. */
     const char *const *idle_rules;
     size_t idle_rule_count;

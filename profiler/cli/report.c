@@ -174,8 +174,8 @@ static void print_looks(FILE *out, const struct profile *profile)
 
     if (looks->passes == 0 || (looks->stacks_left_out == 0 && rate_hz > 0.9 * profile->meta.frequency_hz))
         return;
-    fprintf(out, "  looked at all threads %.1f times a second of %g, and took %.0f %% of the new stacks", rate_hz,
-            profile->meta.frequency_hz, percent(looks->stacks_taken, newly_blocked));
+    fprintf(out, "  looked at all threads %.1f times a second of %g, and took %.0f %% of the new stacks",
+            rate_hz, profile->meta.frequency_hz, percent(looks->stacks_taken, newly_blocked));
     fprintf(out, "%s\n", looks->stacks_left_out > 0 ? ", to keep within --max-overhead" : "");
 }
 

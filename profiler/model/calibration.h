@@ -54,7 +54,7 @@ struct calibration *calibration_create(uint64_t window_start_ns);
 void calibration_destroy(struct calibration *calibration);
 
 /* How long the kernel's own tick is (1/CONFIG_HZ): by so much the counter of a running thread is late at most. Of a
- * thread that may as well wait for a CPU no more than that is taken for run time. 10 ms unless it is told. */
+ * thread that may as well wait for a CPU no more than that is taken for run time. 10 ms unless it is told, before the threads begin. */
 void calibration_set_kernel_tick(struct calibration *calibration, uint64_t tick_ns);
 
 /* counters: where they stood at begin_ns; NULL = not known: the first observation says so. A thread that was

@@ -398,10 +398,6 @@ class Context:
         self._started.append(collect)
         return collect.finish()
 
-    def has_option(self, name):
-        done = subprocess.run([self.binary, "collect", "--help"], capture_output=True, check=False, text=True)
-        return name in done.stdout
-
     def need_root(self):
         if os.geteuid() != 0:
             raise Skip("needs root")

@@ -1,6 +1,6 @@
 """The books balance: states, lifetimes, the kernel's counters and the formats agree."""
 
-from harness import MS, Counters, Skip, check, check_close, test, test_each_engine
+from harness import MS, Counters, check, check_close, test, test_each_engine
 
 FORMATS = "speedscope,folded,svg"
 
@@ -53,7 +53,7 @@ def check_brief_threads(threads):
 
 
 def check_runnable(label, thread, kernel, relative, absolute):
-    """The kernel adds a wait for a CPU when it ends: of one that an end of the window cuts its count has nothing, or all."""
+    """The kernel adds a wait for a CPU when it ends: of one that an end of the window cuts it counts nothing, or all."""
     runs = thread.runs()
     cut = sum(length for _, length, stack in {runs[0], runs[-1]} if stack and stack[-1] == "[runnable]")
     seen = thread.state("runnable").time()
@@ -104,8 +104,8 @@ def totals_agree_with_filters(t):
 def each_stack_agrees_in_all_formats(t):
     """Stack by stack: what speedscope says of all threads is what the folded lines say."""
     target = t.workload("mixed_threads")
-    idle = ("--idle", "merge") if t.has_option("--idle") else ()
-    result = t.collect("-p", target.pid, "--threads", "merge", *idle, duration=2, formats_wanted=FORMATS)
+    options = ("--threads", "merge", "--idle", "merge")
+    result = t.collect("-p", target.pid, *options, duration=2, formats_wanted=FORMATS)
     flat = {stack[1:]: ns for stack, ns in result.folded.sums().items()}
     sums = result.profile.all_threads.sums()
     for stack, ns in sums.items():
@@ -116,8 +116,6 @@ def each_stack_agrees_in_all_formats(t):
 @test
 def idle_modes_change_totals_alike(t):
     """--idle hide leaves the same time out of every format."""
-    if not t.has_option("--idle"):
-        raise Skip("there is no --idle yet")
     target = t.workload("mixed_threads")
     for mode in ("hide", "merge", "separate"):
         result = t.collect("-p", target.pid, "--idle", mode, duration=0.8, formats_wanted=FORMATS)

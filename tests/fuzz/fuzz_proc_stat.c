@@ -1,4 +1,4 @@
-/* stat, schedstat and syscall: one line each. */
+/* stat, schedstat and syscall: one line each; status: many. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct proc_stat stat;
     struct proc_schedstat counters;
     struct proc_syscall call;
+    struct proc_status status;
 
     if (proc_stat_parse(text, size, &stat) == 0 &&
         (memchr(stat.comm, '\0', sizeof stat.comm) == NULL || stat.parent_pid < 0))
         abort();
     (void)proc_schedstat_parse(text, size, &counters);
+    (void)proc_status_parse(text, size, &status);
     if (proc_syscall_parse(text, size, &call) == 0 && call.running && call.number != -1)
         abort();
     return 0;

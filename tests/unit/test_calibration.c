@@ -519,6 +519,7 @@ static void simulate(unsigned seed, bool tells_awake_only, bool exits)
     uint64_t end_ns;
 
     srand(seed);
+    calibration_set_kernel_tick(c, KERNEL_TICK_US * NS_PER_US);
     calibration_begin(c, 0, start_ns, &zero);
     while (now_us < WINDOW_US) {
         now_us += STEP_US;
