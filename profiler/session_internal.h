@@ -60,6 +60,7 @@ struct tick_control {
     uint64_t passes;
     uint64_t pass_begin_ns; /* of the last one */
     uint32_t first_unseen;  /* no thread before this one waits for its first look */
+    uint64_t check_stacks;
     uint64_t stacks_taken, stacks_left_out, stacks_raced, stacks_recalled;
     struct id_map
         stack_of_site; /* (thread, pc, sp, system call, top of the stack) -> the stack last verified there */

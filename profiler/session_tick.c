@@ -18,7 +18,10 @@ enum {
 };
 
 static const double lowest_rate_hz = 1;
+static const double half_of_stacks = 0.5;
 static const double lowest_stack_share = 0.02;
+/* What copying and walking a stack takes, roughly. */
+static const double stack_cost_ns = 30000;
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -310,36 +313,51 @@ static double between(double low, double value, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Once a second: above the budget fewer stacks are taken, chosen at random, then fewer ticks made; well below
- * it, the other way. */
+/* Fewer stacks first, down to half of them, then fewer ticks; where the passes themselves are what is dear, fewer ticks
+ * at once: leaving out stacks would save nothing. */
+static void spend_less(struct tick_control *control, double factor, bool stacks_are_dear)
+{
+    if (stacks_are_dear && control->stack_share > half_of_stacks)
+        control->stack_share = between(half_of_stacks, control->stack_share * factor, 1);
+    else if (control->rate_hz > LOWEST_FULL_RATE_HZ)
+        control->rate_hz = between(LOWEST_FULL_RATE_HZ, control->rate_hz * factor, control->rate_hz);
+    else if (stacks_are_dear && control->stack_share > lowest_stack_share)
+        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
+    else
+        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, control->rate_hz);
+}
+
+/* The same way back. */
+static void spend_more(struct tick_control *control, double factor, double full_rate_hz)
+{
+    if (control->rate_hz < LOWEST_FULL_RATE_HZ || control->stack_share >= half_of_stacks)
+        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, full_rate_hz);
+    if (control->stack_share < half_of_stacks || control->rate_hz >= full_rate_hz)
+        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
+}
+
+/* Once a second. */
 static void keep_budget(struct session *session, uint64_t now_ns)
 {
     struct tick_control *control = &session->tick;
     double budget = session->options->max_overhead_percent / 100;
+    double elapsed_ns = (double)(now_ns - control->check_ns);
     uint64_t cpu_ns = used_cpu_ns(session);
-    double full_rate_hz = session->options->frequency_hz;
-    double factor;
+    double used_ns = (double)(cpu_ns - control->check_cpu_ns + 1);
+    double stacks_ns = (double)(control->stacks_taken - control->check_stacks) * stack_cost_ns;
+    double factor = budget * elapsed_ns / used_ns;
 
-    if (now_ns - control->check_ns < NS_PER_S)
+    if (elapsed_ns < (double)NS_PER_S)
         return;
-    factor = budget / ((double)(cpu_ns - control->check_cpu_ns + 1) / (double)(now_ns - control->check_ns));
     control->check_ns = now_ns;
     control->check_cpu_ns = cpu_ns;
-    if (budget <= 0 || (factor >= 1 && factor < 1.25))
+    control->check_stacks = control->stacks_taken;
+    if (budget <= 0)
         return;
-    factor = between(0.25, factor * 0.95, 2);
-    if (factor < 1 && control->stack_share > 0.5)
-        control->stack_share = between(0.5, control->stack_share * factor, 1);
-    else if (factor < 1 && control->rate_hz > LOWEST_FULL_RATE_HZ)
-        control->rate_hz = between(LOWEST_FULL_RATE_HZ, control->rate_hz * factor, full_rate_hz);
-    else if (factor < 1 && control->stack_share > lowest_stack_share)
-        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
-    else if (factor < 1 || control->rate_hz < LOWEST_FULL_RATE_HZ)
-        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, full_rate_hz);
-    else if (control->rate_hz < full_rate_hz)
-        control->rate_hz = between(lowest_rate_hz, control->rate_hz * factor, full_rate_hz);
-    else
-        control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
+    if (factor < 1)
+        spend_less(control, between(0.1, factor * 0.95, 1), stacks_ns > used_ns / 3);
+    else if (factor > 1.25)
+        spend_more(control, between(1, factor * 0.9, 2), session->options->frequency_hz);
     control->backend->set_stack_share(control->tick, control->stack_share);
 }
 
