@@ -200,7 +200,8 @@ static int run_opened(struct session *session, struct error *err)
                                             perf_capture_choice(session->capture)->scheduler_events);
     session_scan(session);
     if (process_table_process_count(session->processes) == 0)
-        return error_say(err, -ESRCH, "process %d ended before sampling could begin", session->options->pids[0]);
+        return error_say(err, -ESRCH, "process %d ended before sampling could begin",
+                         session->options->pids[0]);
     session_describe_choice(session);
     if (session->tick.tick != NULL) {
         /* It begins with the first looks: what was before them, no counter tells. */

@@ -10,8 +10,9 @@
 #include "profiler/symbolize/data_symbol.h"
 #include "profiler/wait/wait_namer.h"
 
-/* A read that hangs is given up after READ_TIMEOUT_MS; after so many of them none is tried any more. */
-enum { READ_TIMEOUT_MS = 50, MAX_HANGS = 3 };
+/* A read that hangs is given up after READ_TIMEOUT_MS, and that process's memory left alone from then on; after so many
+ * of them all memory is. */
+enum { READ_TIMEOUT_MS = 50, MAX_HANGS = 16 };
 
 /* The place of a variable in a file, until its name is looked up: between control bytes, which no name holds.
  */
@@ -23,6 +24,7 @@ struct session_waits {
     struct tick_reader reader;
     bool reader_started;
     unsigned hangs;
+    struct id_map hung;       /* by process id */
     VEC_OF(char *) variables; /* names that were looked up; NULL = it has none */
     struct id_map variable_of_place;
 };
@@ -54,6 +56,7 @@ void session_waits_close(struct session *session)
         free(session->waits->variables.items[i]);
     free(session->waits->variables.items);
     id_map_finish(&session->waits->variable_of_place);
+    id_map_finish(&session->waits->hung);
     free(session->waits);
     session->waits = NULL;
 }
@@ -66,14 +69,16 @@ uint64_t session_waits_cpu_ns(const struct session *session)
 }
 
 /* By the process that can be given up. It is started when it is needed first. */
-static int read_by_reader(struct session_waits *waits, pid_t pid, uint64_t address, void *bytes,
-                          size_t size_bytes)
+static int read_by_reader(struct session_waits *waits, const struct process *process, uint64_t address,
+                          void *bytes, size_t size_bytes)
 {
-    const struct tick_memory memory = {.pid = pid, .address = address, .size_bytes = size_bytes};
+    const struct tick_memory memory = {.pid = process->pid, .address = address, .size_bytes = size_bytes};
     struct error err = {0};
+    uint32_t unused;
     ssize_t got;
 
-    if (waits->hangs >= MAX_HANGS || size_bytes > TICK_READER_MEMORY_BYTES)
+    if (waits->hangs >= MAX_HANGS || id_map_get(&waits->hung, process->id, &unused) ||
+        size_bytes > TICK_READER_MEMORY_BYTES)
         return -EFAULT;
     if (!waits->reader_started) {
         if (tick_reader_start(&waits->reader, TICK_READER_MEMORY_BYTES, &err) < 0) {
@@ -84,6 +89,7 @@ static int read_by_reader(struct session_waits *waits, pid_t pid, uint64_t addre
     }
     got = tick_reader_read_memory(&waits->reader, &memory, 0, READ_TIMEOUT_MS);
     if (got == -ETIMEDOUT || got == -EPIPE) {
+        id_map_put(&waits->hung, process->id, 1);
         waits->hangs = tick_reader_restart(&waits->reader, &err) < 0 ? MAX_HANGS : waits->hangs + 1;
         return -EFAULT;
     }
@@ -104,7 +110,7 @@ static int read_memory(void *context, uint64_t address, void *ret_bytes, size_t 
         memcpy(ret_bytes, sample->stack + (address - sample->stack_address), size_bytes);
         return 0;
     }
-    return read_by_reader(asked->session->waits, asked->process->pid, address, ret_bytes, size_bytes);
+    return read_by_reader(asked->session->waits, asked->process, address, ret_bytes, size_bytes);
 }
 
 /* Only code is known to be mapped where; data of the same file lies as far from it in memory as in the file.

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@ enum {
     READ_TIMEOUT_MS = 500, /* a pass takes milliseconds; a page may have to come from a disk */
     MAX_PROCESS_LINKS =
         TICK_READER_FDS, /* a link costs 8 us a pass: beyond that one pass over everybody is cheaper */
-    MAX_CHUNK_READS = 4096,
+    MANY_THREADS = 1000,
 };
 
 /* Inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO): the programs see its
@@ -229,8 +230,35 @@ static void begin_iterator(struct tick *tick, const struct bpf_link *link)
         tick->iterator_fds[tick->iterator_count++] = fd;
 }
 
+/* From the second field from the end of "0.20 0.18 0.12 1/80 11206", proc(5); 0 = not known. */
+static unsigned long count_all_threads(void)
+{
+    char text[128] = "";
+    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    unsigned long count = 0;
+
+    if (fd < 0)
+        return 0;
+    if (read(fd, text, sizeof text - 1) > 0 && strchr(text, '/') != NULL)
+        count = strtoul(strchr(text, '/') + 1, NULL, 10);
+    close(fd);
+    return count;
+}
+
+/* An iterator over everybody finds a thread with fewer cache misses than one over a process does (8 ms a pass for 14,
+ * with 10,000 threads on a busy machine): it is the better one where most threads are the target's. */
+static void choose_iterators(struct tick *tick)
+{
+    uint64_t threads = tick->skeleton->bss->threads_seen;
+
+    tick->skeleton->bss->threads_seen = 0;
+    if (tick->everybody == NULL && threads >= MANY_THREADS && threads > count_all_threads() / 2)
+        use_everybody(tick);
+}
+
 static void begin_iterators(struct tick *tick)
 {
+    choose_iterators(tick);
     if (tick->everybody != NULL)
         begin_iterator(tick, tick->everybody);
     else

@@ -141,17 +141,33 @@ static bool is_pool_home(const char *name)
     return false;
 }
 
+/* A whole word of a name: "acquire" in "pool_acquire" and "poolAcquire", not "lock" in "block_reader" or "locker". */
+static bool is_word(const char *name, const char *at, size_t length)
+{
+    bool begins = at == name || !isalnum((unsigned char)at[-1]) ||
+                  (isupper((unsigned char)at[0]) && islower((unsigned char)at[-1]));
+
+    return begins && !islower((unsigned char)at[length]);
+}
+
+static bool has_word(const char *name, const char *word)
+{
+    for (const char *at = strcasestr(name, word); at != NULL; at = strcasestr(at + 1, word))
+        if (is_word(name, at, strlen(word)))
+            return true;
+    return false;
+}
+
 /* A name of which words say that something is waited for that others hold, or make. */
 static bool is_acquire(const char *name)
 {
     static const char *const words[] = {
-        "acquire",  "checkout", "check_out", "borrow", "getconnection", "get_connection",
-        "pool_get", "mutex",    "rwlock",    "lock_",  "_lock",         "::lock",
-        ".lock",    "future",   "promise",   "await",  "latch",
+        "acquire", "checkout", "check_out", "borrow", "getconnection", "get_connection", "pool_get",
+        "mutex",   "rwlock",   "lock",      "future", "promise",       "await",          "latch",
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasestr(name, words[i]) != NULL)
+        if (has_word(name, words[i]))
             return true;
     return false;
 }

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/wait/wait_role.h"
-
 /* Parts of names of functions that wait, most telling first: within a condition's wait a mutex may be taken
  * again, and the nearest to the leaf counts. */
 static const struct {
@@ -67,8 +65,8 @@ static const struct {
 static bool is_library_module(const char *module)
 {
     static const char *const prefixes[] = {
-        "libc.so", "libc-",     "libpthread", "ld-linux", "ld-musl",
-        "ld-2",    "libstdc++", "libc++",     "libgcc_s", "[vdso]",
+        "libc.so",   "libc-",  "libpthread", "ld-linux", "ld-musl",   "ld-2",
+        "libstdc++", "libc++", "libgcc_s",   "[vdso]",   "libjvm.so", "libcoreclr.so",
     };
 
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
@@ -128,34 +126,30 @@ static const char *find_taker(const struct wait_function *frames, size_t count)
     return NULL;
 }
 
-static bool has_name(const char *text, const char *nameless)
-{
-    return strcmp(text, nameless) != 0;
-}
-
 void wait_refine(const char *text, const struct wait_function *frames, size_t count, char *ret_text,
                  size_t size)
 {
     bool is_unknown = strcmp(text, "[wait: futex]") == 0;
-    enum wait_role role = wait_role_of_text(text);
+    bool is_nameless = strcmp(text, "[wait: lock]") == 0;
+    bool is_lock = is_nameless || strncmp(text, "[wait: lock ", 12) == 0;
     const char *what;
     const char *taker;
 
     snprintf(ret_text, size, "%s", text);
-    if (!is_unknown && strcmp(text, "[wait: condition]") != 0 && strncmp(text, "[wait: lock", 11) != 0)
+    if (!is_unknown && strcmp(text, "[wait: condition]") != 0 && !is_lock)
         return;
     what = find_managed(frames, count);
     if (what == NULL)
         what = find_wait(frames, count);
     if (what == NULL)
-        what = is_unknown ? NULL : role == WAIT_ROLE_LOCK ? "lock" : "condition";
+        what = is_unknown ? NULL : is_lock ? "lock" : "condition";
     if (what == NULL)
         return;
     if (strcmp(what, "lock") != 0) {
         snprintf(ret_text, size, "[wait: %s]", what);
         return;
     }
-    if (role == WAIT_ROLE_LOCK && !is_unknown && has_name(text, "[wait: lock]"))
+    if (is_lock && !is_nameless)
         return;
     taker = find_taker(frames, count);
     snprintf(ret_text, size, "[wait: lock%s%.*s]", taker != NULL ? " " : "", (int)size - 32,

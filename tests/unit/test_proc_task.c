@@ -352,6 +352,8 @@ static void test_descendants(void **state)
         proc_list_descendants((pid_t[]){self, family->grandchild, self, INT32_MAX}, 4, &ids, &count), 0);
     assert_int_equal(proc_list_processes(&all, &all_count), 0);
     end_child(child);
+    end_child(family->grandchild);
+    end_child(family->zombie);
 
     assert_true(zombie_seen);
     assert_int_equal(count, 3);
@@ -506,6 +508,7 @@ static void test_inner_pid(void **state)
     }
     inner = proc_read_inner_pid(family->grandchild);
     end_child(child);
+    end_child(family->grandchild);
     assert_int_equal(proc_read_inner_pid(getpid()), getpid());
     assert_int_equal(inner, 1);
     munmap(family, sizeof *family);
@@ -530,5 +533,7 @@ int main(void)
         cmocka_unit_test(test_inner_pid),
     };
 
+    /* Grandchildren become this program's own when their parent has ended, so that it can end and collect them. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

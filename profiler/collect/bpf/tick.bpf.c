@@ -56,14 +56,16 @@ struct bpf_iter__task {
 
 /* Where a thread was when it was emitted last. */
 struct seen {
-    __u64 switches;
-    bool off_cpu;
+    __u64 start_time_ns;        /* whose this is: another thread may have the same place, and takes it over */
+    __u64 switches_and_off_cpu; /* the number of switches twice, and 1 if it was off its CPU */
 };
 
+/* By the low bits of the thread's number. Not task storage: with 10,000 threads a pass is made of cache misses, and task
+ * storage is three of them for each thread, half of the time of a pass. */
 struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, TICK_SEEN_THREADS);
+    __type(key, __u32);
     __type(value, struct seen);
 } seen_threads SEC(".maps");
 
@@ -105,6 +107,9 @@ struct {
 bool emit_all = false;              /* also those that did not change: the first pass, and the last */
 bool check_process = false;         /* the iterator is not bound to one process */
 __u32 stack_threshold = 0xffffffff; /* stacks are taken when a random number is not above it */
+
+/* Threads of the target that were looked at; read by user space. */
+__u64 threads_seen = 0;
 
 /* Read by user space when the reader does not come back: whose memory it is at. */
 __u32 memory_read_of = 0;
@@ -210,13 +215,13 @@ int look(struct bpf_iter__task *context)
     struct task_struct *task = context->task;
     __u32 zero = 0;
 
-    if (task == NULL || task->mm == NULL || task->exit_state != 0)
+    if (task == NULL || task->exit_state != 0)
         return 0;
     __u32 tgid = (__u32)task->tgid;
     if (check_process && bpf_map_lookup_elem(&wanted_processes, &tgid) == NULL)
         return 0;
-    struct seen *seen =
-        bpf_task_storage_get(&seen_threads, (void *)task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    __u32 place = (__u32)task->pid % TICK_SEEN_THREADS;
+    struct seen *seen = bpf_map_lookup_elem(&seen_threads, &place);
     struct buffer *buffer = bpf_map_lookup_elem(&buffers, &zero);
     if (seen == NULL || buffer == NULL)
         return 0;
@@ -224,8 +229,12 @@ int look(struct bpf_iter__task *context)
     bool on_cpu = task->on_cpu != 0;
     bool off_cpu = !on_cpu && task->__state != 0;
     __u64 switches = task->nvcsw + task->nivcsw;
-    bool unchanged = off_cpu && seen->off_cpu && seen->switches == switches;
+    bool unchanged = off_cpu && seen->switches_and_off_cpu == switches * 2 + 1 &&
+                     seen->start_time_ns == task->start_boottime;
+    threads_seen++;
     if (unchanged && !emit_all)
+        return 0;
+    if (task->mm == NULL) /* a thread of the kernel, or one that is about to end */
         return 0;
 
     struct tick_record *record = &buffer->record;
@@ -246,9 +255,10 @@ int look(struct bpf_iter__task *context)
      */
     if (bpf_seq_write(context->meta->seq, buffer, sizeof *record + stack_bytes) != 0)
         return 0;
-    seen->switches = switches;
     /* A look that got no stack is repeated: the thread counts as changed until one did. */
-    seen->off_cpu = off_cpu && (record->flags & (TICK_CHANGED | TICK_NOT_CHOSEN)) == 0;
+    bool settled = off_cpu && (record->flags & (TICK_CHANGED | TICK_NOT_CHOSEN)) == 0;
+    seen->start_time_ns = record->start_time_ns;
+    seen->switches_and_off_cpu = switches * 2 + settled;
     return 0;
 }
 

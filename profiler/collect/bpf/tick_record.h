@@ -8,6 +8,7 @@ enum {
     TICK_KERNEL_FRAMES = 32,
     TICK_STACK_BYTES = 16384, /* of the user stack, from the stack pointer upwards */
     TICK_MAX_PROCESSES = 4096,
+    TICK_SEEN_THREADS = 1 << 17,
     TICK_MAX_REFUSED_THREADS = 1024,
 };
 
