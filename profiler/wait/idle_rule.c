@@ -11,7 +11,8 @@
 #include "profiler/wait/wait_role.h"
 
 enum {
-    HOME_FRAMES = 2, /* the start function and one that it calls: the third is the one that waits */
+    HOME_FRAMES = 2,       /* the start function and one that it calls: the third is the one that waits */
+    SLEEP_HOME_FRAMES = 1, /* a handler that sleeps looks the same otherwise */
     HOME_RETURNS = 2,
 };
 
@@ -214,13 +215,13 @@ static struct idle_verdict verdict(bool idle, enum idle_reason reason)
 }
 
 /* A wait that may be anything: it is idle at the thread's home. */
-static struct idle_verdict judge_by_place(const struct idle_question *question)
+static struct idle_verdict judge_by_place(const struct idle_question *question, size_t home_frames)
 {
     if (in_pool_home(question))
         return verdict(true, IDLE_POOL);
     if (any_acquires(question))
         return verdict(false, BUSY_ACQUIRE);
-    if (question->from_start && own_frames(question) <= HOME_FRAMES)
+    if (question->from_start && own_frames(question) <= home_frames)
         return verdict(true, IDLE_AT_START);
     if (question->returns >= HOME_RETURNS && question->outside_work)
         return verdict(true, IDLE_RETURNS);
@@ -235,7 +236,7 @@ static struct idle_verdict judge_child(const struct idle_question *question)
 
     if (calls(question, commands, sizeof commands / sizeof commands[0]))
         return verdict(false, BUSY_CHILD);
-    return judge_by_place(question);
+    return judge_by_place(question, HOME_FRAMES);
 }
 
 struct idle_verdict idle_rules_judge(const struct idle_rules *rules, const struct idle_question *question)
@@ -266,8 +267,9 @@ struct idle_verdict idle_rules_judge(const struct idle_rules *rules, const struc
         return judge_child(question);
     case WAIT_ROLE_CONDITION:
     case WAIT_ROLE_QUEUE:
+        return judge_by_place(question, HOME_FRAMES);
     case WAIT_ROLE_SLEEP:
-        return judge_by_place(question);
+        return judge_by_place(question, SLEEP_HOME_FRAMES);
     case WAIT_ROLE_UNKNOWN:
     case WAIT_ROLE_COUNT:
         break;

@@ -35,7 +35,7 @@ static void take_path(const struct sockaddr_un *un, size_t size_bytes, struct so
         length = strnlen(un->sun_path, length);
     ret_address->family = AF_UNIX;
     for (size_t i = 0; i < length; i++)
-        ret_address->path[i] = un->sun_path[i] != '\0' ? un->sun_path[i] : '@';
+        ret_address->path[i] = (char)(un->sun_path[i] != '\0' ? un->sun_path[i] : '@');
 }
 
 int socket_address_from(const void *sockaddr, size_t size_bytes, struct socket_address *ret_address)

@@ -32,6 +32,7 @@ struct network {
     uint64_t inode;
     uint64_t read_ns;
     struct listener_list listeners;
+    struct socket_snapshot sockets;
 };
 
 struct socket_namer {
@@ -53,34 +54,37 @@ void socket_namer_destroy(struct socket_namer *namer)
 {
     if (namer == NULL)
         return;
-    for (size_t i = 0; i < namer->networks.count; i++)
+    for (size_t i = 0; i < namer->networks.count; i++) {
         listener_list_finish(&namer->networks.items[i].listeners);
+        socket_snapshot_finish(&namer->networks.items[i].sockets);
+    }
     free(namer->networks.items);
     free(namer->kept.items);
     id_map_finish(&namer->kept_of_socket);
     free(namer);
 }
 
-/* *ret_fresh: the list was read just now. */
-static const struct network *network_of(struct socket_namer *namer, int proc_fd, bool *ret_fresh)
+static struct network *network_of(struct socket_namer *namer, int proc_fd)
 {
     uint64_t inode = socket_owner_network(proc_fd);
-    uint64_t now_ns = clock_now_ns();
-    struct network *network = NULL;
 
-    for (size_t i = 0; i < namer->networks.count && network == NULL; i++)
+    for (size_t i = 0; i < namer->networks.count; i++)
         if (namer->networks.items[i].inode == inode)
-            network = &namer->networks.items[i];
-    if (network == NULL) {
-        VEC_PUSH(&namer->networks, ((struct network){.inode = inode}));
-        network = &namer->networks.items[namer->networks.count - 1];
-    }
-    *ret_fresh = network->read_ns == 0 || now_ns - network->read_ns > listeners_ns;
-    if (*ret_fresh) {
-        listener_list_read(&network->listeners, proc_fd);
-        network->read_ns = now_ns;
-    }
-    return network;
+            return &namer->networks.items[i];
+    VEC_PUSH(&namer->networks, ((struct network){.inode = inode}));
+    return &namer->networks.items[namer->networks.count - 1];
+}
+
+/* Whether the list was read just now. */
+static bool refresh_listeners(struct network *network, int proc_fd)
+{
+    uint64_t now_ns = clock_now_ns();
+
+    if (network->read_ns != 0 && now_ns - network->read_ns <= listeners_ns)
+        return false;
+    listener_list_read(&network->listeners, proc_fd);
+    network->read_ns = now_ns;
+    return true;
 }
 
 static bool is_internet(const struct socket_address *address)
@@ -120,15 +124,15 @@ static bool is_settled(const struct socket_info *info, bool fresh)
 static void look_up(struct socket_namer *namer, const struct socket_process *process, int fd, uint64_t inode,
                     struct kept *kept)
 {
+    struct network *network = network_of(namer, process->proc_fd);
     struct socket_info info;
-    const struct network *network;
     bool fresh;
 
     *kept = (struct kept){.until_ns = clock_now_ns() + doubt_ns};
-    kept->error = socket_table_find(process->proc_fd, process->pid_fd, fd, inode, &info);
+    kept->error = socket_table_find(&network->sockets, process->proc_fd, process->pid_fd, fd, inode, &info);
     if (kept->error < 0)
         return;
-    network = network_of(namer, process->proc_fd, &fresh);
+    fresh = refresh_listeners(network, process->proc_fd);
     kept->name.role = socket_role(&info, &network->listeners);
     kept->name.connecting = info.connecting;
     kept->name.service = SOCKET_NO_SERVICE;
@@ -172,7 +176,6 @@ void socket_namer_of_target(struct socket_namer *namer, const struct socket_proc
                             struct socket_name *ret_name)
 {
     const struct socket_address unknown = {.family = target->family};
-    bool fresh;
 
     *ret_name =
         (struct socket_name){.role = WAIT_ROLE_OUTBOUND, .connecting = true, .service = SOCKET_NO_SERVICE};
@@ -180,5 +183,5 @@ void socket_namer_of_target(struct socket_namer *namer, const struct socket_proc
     socket_address_format(target, ret_name->where, sizeof ret_name->where);
     if (is_internet(target))
         ret_name->service =
-            ask_service(namer, process, network_of(namer, process->proc_fd, &fresh)->inode, &unknown, target);
+            ask_service(namer, process, socket_owner_network(process->proc_fd), &unknown, target);
 }

@@ -12,15 +12,8 @@
 #include <unistd.h>
 
 #include "profiler/base/cleanup.h"
-#include "profiler/wait/proc_net.h"
 
-/* About 3,500 sockets, 4 ms: without the rights to copy a descriptor, that much and no more. */
-enum { TABLE_LIMIT_BYTES = 512 * 1024, MPTCP = 262 };
-
-struct search {
-    uint64_t inode;
-    struct proc_net_socket found;
-};
+enum { MPTCP = 262 };
 
 static int option(int fd, int name)
 {
@@ -30,37 +23,39 @@ static int option(int fd, int name)
     return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : 0;
 }
 
-static int find_inode(void *context, const struct proc_net_socket *socket)
+static int ask_snapshot(struct socket_snapshot *snapshot, int proc_fd, uint64_t inode,
+                        struct socket_info *ret_info)
 {
-    struct search *search = context;
+    const struct socket_snapshot_entry *entry =
+        snapshot != NULL ? socket_snapshot_find(snapshot, proc_fd, inode) : NULL;
 
-    if (socket->inode != search->inode)
-        return 0;
-    search->found = *socket;
-    return 1;
-}
-
-static bool search_table(int proc_fd, const char *table, uint64_t inode, struct proc_net_socket *ret_socket)
-{
-    struct search search = {.inode = inode};
-
-    if (proc_net_walk(proc_fd, table, TABLE_LIMIT_BYTES, find_inode, &search) != 1)
-        return false;
-    *ret_socket = search.found;
-    return true;
+    if (entry == NULL)
+        return -ENOENT;
+    *ret_info = (struct socket_info){
+        .domain = entry->is_ipv6 ? AF_INET6 : AF_INET,
+        .type = entry->is_udp ? SOCK_DGRAM : SOCK_STREAM,
+        .protocol = entry->is_udp ? IPPROTO_UDP : IPPROTO_TCP,
+        .listening = !entry->is_udp && entry->socket.state == PROC_NET_LISTEN,
+        .connecting = !entry->is_udp && entry->socket.state == PROC_NET_SYN_SENT,
+        .local = entry->socket.local,
+    };
+    if (entry->socket.remote.port != 0)
+        ret_info->remote = entry->socket.remote;
+    return 0;
 }
 
 /* getpeername(2) tells nothing of a connection that is not made yet; the tables do. */
-static void find_connecting(int copy, int proc_fd, uint64_t inode, struct socket_info *info)
+static void find_connecting(int copy, struct socket_snapshot *snapshot, int proc_fd, uint64_t inode,
+                            struct socket_info *info)
 {
     struct tcp_info state = {0};
     socklen_t size = sizeof state;
-    struct proc_net_socket found;
+    struct socket_info found;
 
     if (getsockopt(copy, IPPROTO_TCP, TCP_INFO, &state, &size) < 0 || state.tcpi_state != TCP_SYN_SENT)
         return;
     info->connecting = true;
-    if (search_table(proc_fd, info->domain == AF_INET6 ? "tcp6" : "tcp", inode, &found))
+    if (ask_snapshot(snapshot, proc_fd, inode, &found) == 0)
         info->remote = found.remote;
 }
 
@@ -72,7 +67,8 @@ static pid_t peer_pid(int copy)
     return getsockopt(copy, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 ? peer.pid : 0;
 }
 
-static int ask_copy(int copy, int proc_fd, uint64_t inode, struct socket_info *ret_info)
+static int ask_copy(int copy, struct socket_snapshot *snapshot, int proc_fd, uint64_t inode,
+                    struct socket_info *ret_info)
 {
     struct socket_info info = {0};
     struct sockaddr_storage address;
@@ -93,52 +89,23 @@ static int ask_copy(int copy, int proc_fd, uint64_t inode, struct socket_info *r
     if (getpeername(copy, (struct sockaddr *)&address, &size) == 0)
         socket_address_from(&address, size, &info.remote);
     else if (info.protocol == IPPROTO_TCP && !info.listening)
-        find_connecting(copy, proc_fd, inode, &info);
+        find_connecting(copy, snapshot, proc_fd, inode, &info);
     if (info.domain == AF_UNIX)
         info.peer_pid = peer_pid(copy);
     *ret_info = info;
     return 0;
 }
 
-static int ask_tables(int proc_fd, uint64_t inode, struct socket_info *ret_info)
-{
-    static const struct {
-        const char *name;
-        struct socket_info info;
-    } tables[] = {
-        {"tcp", {.domain = AF_INET, .type = SOCK_STREAM, .protocol = IPPROTO_TCP}},
-        {"tcp6", {.domain = AF_INET6, .type = SOCK_STREAM, .protocol = IPPROTO_TCP}},
-        {"udp", {.domain = AF_INET, .type = SOCK_DGRAM, .protocol = IPPROTO_UDP}},
-        {"udp6", {.domain = AF_INET6, .type = SOCK_DGRAM, .protocol = IPPROTO_UDP}},
-    };
-
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        struct proc_net_socket found;
-
-        if (!search_table(proc_fd, tables[i].name, inode, &found))
-            continue;
-        *ret_info = tables[i].info;
-        ret_info->local = found.local;
-        if (found.remote.port != 0)
-            ret_info->remote = found.remote;
-        if (tables[i].info.protocol == IPPROTO_TCP) {
-            ret_info->listening = found.state == PROC_NET_LISTEN;
-            ret_info->connecting = found.state == PROC_NET_SYN_SENT;
-        }
-        return 0;
-    }
-    return -ENOENT;
-}
-
-int socket_table_find(int proc_fd, int pid_fd, int fd, uint64_t inode, struct socket_info *ret_info)
+int socket_table_find(struct socket_snapshot *snapshot, int proc_fd, int pid_fd, int fd, uint64_t inode,
+                      struct socket_info *ret_info)
 {
     AUTO_CLOSE int copy = -1;
 
     if (pid_fd >= 0)
         copy = (int)syscall(SYS_pidfd_getfd, pid_fd, fd, 0);
     if (copy >= 0)
-        return ask_copy(copy, proc_fd, inode, ret_info);
-    return ask_tables(proc_fd, inode, ret_info);
+        return ask_copy(copy, snapshot, proc_fd, inode, ret_info);
+    return ask_snapshot(snapshot, proc_fd, inode, ret_info);
 }
 
 const char *socket_protocol_name(const struct socket_info *info)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "profiler/wait/socket_address.h"
+#include "profiler/wait/socket_snapshot.h"
 
 struct socket_info {
     int domain;                          /* AF_INET, AF_INET6, AF_UNIX, AF_NETLINK ... */
@@ -20,10 +21,11 @@ struct socket_info {
 };
 
 /* Looks a socket up: by a copy of the descriptor (pidfd_getfd(2): exact, cheap, and in no need of the network
- * namespace), which is closed at once; where that is not permitted in the tables of /proc/PID/net, by inode,
- * and then only their first part. proc_fd is an fd of /proc/PID, pid_fd a pidfd or -1. 0, or -errno: -ESTALE
- * when fd is another socket by now, -ENOENT when it was not found. */
-int socket_table_find(int proc_fd, int pid_fd, int fd, uint64_t inode, struct socket_info *ret_info);
+ * namespace), which is closed at once; where that is not permitted in the snapshot of its namespace (NULL: not at all).
+ * proc_fd is an fd of /proc/PID, pid_fd a pidfd or -1. 0, or -errno: -ESTALE when fd is another socket by now, -ENOENT
+ * when it was not found. */
+int socket_table_find(struct socket_snapshot *snapshot, int proc_fd, int pid_fd, int fd, uint64_t inode,
+                      struct socket_info *ret_info);
 
 /* "tcp", "udp", "unix", "netlink" ...; "socket" for what has no name here. */
 const char *socket_protocol_name(const struct socket_info *info);

@@ -71,6 +71,8 @@ static void test_at_home(void **state)
     assert_int_equal(judge("[wait: condition]", STACK(C("pthread_cond_wait"), P("get"), P("handle"),
                                                       P("worker_main"), C("start_thread"))),
                      BUSY_IN_WORK);
+    assert_int_equal(judge("[wait: sleep]", STACK(C("nanosleep"), P("handle_sleep"), P("worker_main"))),
+                     BUSY_IN_WORK);
     /* Frames of a library's own do not count. */
     assert_int_equal(
         judge("[wait: condition]",

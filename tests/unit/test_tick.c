@@ -135,6 +135,16 @@ static void make_pass(const struct tick_backend *backend, struct tick *tick, boo
     } while (more > 0);
 }
 
+/* The child has three threads; ThreadSanitizer may have some of its own there. */
+static void check_all_threads(const struct looks *looks)
+{
+#ifdef __SANITIZE_THREAD__
+    assert_true(looks->count >= 3);
+#else
+    assert_int_equal(looks->count, 3);
+#endif
+}
+
 static const struct tick_look *find(const struct looks *looks, pid_t tid)
 {
     for (size_t i = 0; i < looks->count; i++)
@@ -201,7 +211,7 @@ static void looks_at_threads(void **state)
     assert_int_equal(backend->add_process(tick, child.pid), 0);
     assert_int_equal(backend->add_process(tick, child.pid), 0); /* once is enough */
     make_pass(backend, tick, true, &looks);
-    assert_int_equal(looks.count, 3);
+    check_all_threads(&looks);
     check_sleeper(&child, find(&looks, child.sleeper));
     check_spinner(find(&looks, child.spinner));
     assert_int_equal(find(&looks, child.pid)->syscall, SYS_read);
@@ -212,7 +222,7 @@ static void looks_at_threads(void **state)
     assert_null(find(&looks, child.sleeper));
     check_spinner(find(&looks, child.spinner));
     make_pass(backend, tick, true, &looks);
-    assert_int_equal(looks.count, 3);
+    check_all_threads(&looks);
     assert_true(find(&looks, child.sleeper)->unchanged);
     assert_false(find(&looks, child.spinner)->unchanged);
     backend->close(tick);
@@ -236,7 +246,7 @@ static void a_stopped_thread_is_stopped(void **state)
     waitpid(child.pid, NULL, WUNTRACED);
     usleep(50000);
     make_pass(backend, tick, false, &looks);
-    assert_int_equal(looks.count, 3);
+    check_all_threads(&looks);
     for (size_t i = 0; i < looks.count; i++) {
         assert_int_equal(looks.look[i].state, TICK_STOPPED);
         assert_false(looks.look[i].unchanged);
@@ -266,7 +276,7 @@ static void ends_are_told_with_the_last_counters(void **state)
     on_cpu_ns = find(&looks, child.spinner)->on_cpu_ns;
     end_child(&child);
     make_pass(backend, tick, false, &looks);
-    assert_int_equal(looks.count, 3);
+    check_all_threads(&looks);
     for (size_t i = 0; i < looks.count; i++)
         assert_int_equal(looks.look[i].state, TICK_ENDED);
     assert_int_equal(find(&looks, child.spinner)->start_time_ns, start_time_ns);

@@ -113,17 +113,18 @@ static uint64_t inode_of(const struct child *child, int fd)
 
 static void check_ends(const struct child *child, int pid_fd)
 {
+    struct socket_snapshot snapshot = {0};
     struct socket_info listening;
     struct socket_info connected;
     struct socket_info accepted;
 
-    assert_int_equal(socket_table_find(child->proc_fd, pid_fd, child->ends.listening,
+    assert_int_equal(socket_table_find(&snapshot, child->proc_fd, pid_fd, child->ends.listening,
                                        inode_of(child, child->ends.listening), &listening),
                      0);
-    assert_int_equal(socket_table_find(child->proc_fd, pid_fd, child->ends.connected,
+    assert_int_equal(socket_table_find(&snapshot, child->proc_fd, pid_fd, child->ends.connected,
                                        inode_of(child, child->ends.connected), &connected),
                      0);
-    assert_int_equal(socket_table_find(child->proc_fd, pid_fd, child->ends.accepted,
+    assert_int_equal(socket_table_find(&snapshot, child->proc_fd, pid_fd, child->ends.accepted,
                                        inode_of(child, child->ends.accepted), &accepted),
                      0);
     assert_true(listening.listening && !connected.listening && !accepted.listening);
@@ -133,6 +134,7 @@ static void check_ends(const struct child *child, int pid_fd)
     assert_true(socket_address_equal(&connected.local, &accepted.remote));
     assert_int_equal(connected.remote.port, child->ends.port);
     assert_string_equal(socket_protocol_name(&connected), "tcp");
+    socket_snapshot_finish(&snapshot);
 }
 
 static void check_family(int family, bool apart)
@@ -145,7 +147,10 @@ static void check_family(int family, bool apart)
         skip();
     }
     check_ends(&child, child.pid_fd);
-    check_ends(&child, -1); /* as without the right to copy descriptors */
+    /* As without the right to copy descriptors. In a namespace with thousands of sockets they may lie beyond the part of
+     * the tables that is read. */
+    if (apart)
+        check_ends(&child, -1);
     end_child(&child);
 }
 
@@ -165,21 +170,27 @@ static void test_in_another_namespace(void **state)
 {
     (void)state;
     check_family(AF_INET, true);
+    check_family(AF_INET6, true);
 }
 
 static void test_other_socket_by_now(void **state)
 {
+    struct socket_snapshot snapshot = {0};
     struct child child = start_child(AF_INET, false);
     struct socket_info info;
 
     (void)state;
-    assert_int_equal(socket_table_find(child.proc_fd, child.pid_fd, child.ends.listening, 1, &info), -ESTALE);
-    assert_int_equal(socket_table_find(child.proc_fd, -1, child.ends.listening, 1, &info), -ENOENT);
+    assert_int_equal(
+        socket_table_find(&snapshot, child.proc_fd, child.pid_fd, child.ends.listening, 1, &info), -ESTALE);
+    assert_int_equal(socket_table_find(&snapshot, child.proc_fd, -1, child.ends.listening, 1, &info),
+                     -ENOENT);
     end_child(&child);
+    socket_snapshot_finish(&snapshot);
 }
 
 static void test_exact_questions(void **state)
 {
+    struct socket_snapshot snapshot = {0};
     struct child child = start_child(AF_INET, false);
     struct socket_info connected;
     struct socket_address wrong;
@@ -188,7 +199,7 @@ static void test_exact_questions(void **state)
 
     (void)state;
     assert_true(netlink_fd >= 0);
-    assert_int_equal(socket_table_find(child.proc_fd, -1, child.ends.connected,
+    assert_int_equal(socket_table_find(&snapshot, child.proc_fd, child.pid_fd, child.ends.connected,
                                        inode_of(&child, child.ends.connected), &connected),
                      0);
     assert_int_equal(inet_diag_find(netlink_fd, &connected.local, &connected.remote, &inode), 0);
@@ -200,17 +211,19 @@ static void test_exact_questions(void **state)
     assert_int_equal(inet_diag_find(netlink_fd, &connected.remote, &wrong, &inode), -ENOENT);
     close(netlink_fd);
     end_child(&child);
+    socket_snapshot_finish(&snapshot);
 }
 
 static void expect_service(const struct child *child, const char *wanted)
 {
+    struct socket_snapshot snapshot = {0};
     struct service_finder *finder = service_finder_create();
     struct far_end_question question = {.proc_fd = child->proc_fd,
                                         .network = socket_owner_network(child->proc_fd)};
     struct socket_info connected;
     uint32_t id;
 
-    assert_int_equal(socket_table_find(child->proc_fd, -1, child->ends.connected,
+    assert_int_equal(socket_table_find(&snapshot, child->proc_fd, child->pid_fd, child->ends.connected,
                                        inode_of(child, child->ends.connected), &connected),
                      0);
     question.local = connected.local;
@@ -221,6 +234,7 @@ static void expect_service(const struct child *child, const char *wanted)
     service_finder_settle(finder, 10000);
     assert_string_equal(service_finder_name(finder, id), wanted);
     service_finder_destroy(finder);
+    socket_snapshot_finish(&snapshot);
 }
 
 static void test_finds_the_program_that_listens(void **state)
