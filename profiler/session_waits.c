@@ -19,10 +19,20 @@ enum { READ_TIMEOUT_MS = 50, MAX_HANGS = 16 };
 #define VARIABLE_BEGIN "\003"
 #define VARIABLE_END "\004"
 
+/* The last read: many threads wait for the same lock in one pass. */
+struct last_read {
+    uint64_t pass, address;
+    uint32_t process;
+    size_t size_bytes;
+    int result;
+    uint8_t bytes[64];
+};
+
 struct session_waits {
     struct wait_namer *namer;
     struct tick_reader reader;
     bool reader_started;
+    struct last_read last;
     unsigned hangs;
     struct id_map hung;       /* by process id */
     VEC_OF(char *) variables; /* names that were looked up; NULL = it has none */
@@ -104,13 +114,26 @@ static int read_memory(void *context, uint64_t address, void *ret_bytes, size_t 
 {
     const struct asked *asked = context;
     const struct raw_sample *sample = &asked->look->sample;
+    struct last_read *last = &asked->session->waits->last;
+    uint64_t pass = asked->session->tick.passes;
 
     if (sample->stack != NULL && address >= sample->stack_address && size_bytes <= sample->stack_size_bytes &&
         address - sample->stack_address <= sample->stack_size_bytes - size_bytes) {
         memcpy(ret_bytes, sample->stack + (address - sample->stack_address), size_bytes);
         return 0;
     }
-    return read_by_reader(asked->session->waits, asked->process, address, ret_bytes, size_bytes);
+    if (size_bytes > sizeof last->bytes)
+        return read_by_reader(asked->session->waits, asked->process, address, ret_bytes, size_bytes);
+    if (last->pass != pass || last->process != asked->process->id || last->address != address ||
+        last->size_bytes != size_bytes) {
+        *last = (struct last_read){
+            .pass = pass, .process = asked->process->id, .address = address, .size_bytes = size_bytes};
+        last->result =
+            read_by_reader(asked->session->waits, asked->process, address, last->bytes, size_bytes);
+    }
+    if (last->result == 0)
+        memcpy(ret_bytes, last->bytes, size_bytes);
+    return last->result;
 }
 
 /* Only code is known to be mapped where; data of the same file lies as far from it in memory as in the file.

@@ -164,7 +164,7 @@ static bool is_acquire(const char *name)
 {
     static const char *const words[] = {
         "acquire", "checkout", "check_out", "borrow", "getconnection", "get_connection", "pool_get",
-        "mutex",   "rwlock",   "lock",      "future", "promise",       "await",          "latch",
+        "mutex",   "rwlock",   "lock",      "future", "promise",       "await",          "countdownlatch",
     };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

@@ -243,6 +243,7 @@ static void choose(struct wait_namer *namer, const struct wait_question *questio
     struct wait_answer best = {0};
     bool all_equal = true;
     bool accepts = false;
+    bool all_accept = true;
     int best_rank = 0;
 
     for (size_t i = 0; i < fds->count; i++) {
@@ -256,6 +257,7 @@ static void choose(struct wait_namer *namer, const struct wait_question *questio
             name_by_syscall(question, &one);
         role = wait_role_of_text(one.text);
         accepts = accepts || role == WAIT_ROLE_ACCEPT;
+        all_accept = all_accept && role == WAIT_ROLE_ACCEPT;
         all_equal = all_equal && (i == 0 || strcmp(one.text, answer->text) == 0);
         if (i == 0)
             memcpy(answer->text, one.text, sizeof answer->text);
@@ -265,8 +267,8 @@ static void choose(struct wait_namer *namer, const struct wait_question *questio
             best_rank = rank;
         }
     }
-    if (all_equal)
-        return;
+    if (all_equal || all_accept)
+        return; /* the first one's */
     if (accepts || best_rank <= 1)
         set_text(answer, "", "events", "");
     else

@@ -62,6 +62,19 @@ static const struct {
     {"concurrent.FutureTask.awaitDone", "task"},
 };
 
+/* Locks of database servers, which wait for them by other means: a latch and epoll, a semaphore, a condition. By the
+ * functions that take them, the most telling first. */
+static const struct {
+    const char *function;
+    const char *lock;
+} server_locks[] = {
+    {"XactLockTableWait", "row"},        {"heap_acquire_tuplock", "row"},
+    {"LockRelationOid", "table"},        {"ProcSleep", "postgresql"},
+    {"LWLockAcquire", "LWLock"},         {"LWLockAcquireOrWait", "LWLock"},
+    {"LWLockWaitForVar", "LWLock"},      {"lock_wait", "row"},
+    {"lock_wait_suspend_thread", "row"}, {"MDL_wait::timed_wait", "metadata"},
+};
+
 static bool is_library_module(const char *module)
 {
     static const char *const prefixes[] = {
@@ -93,6 +106,37 @@ static bool is_library_name(const char *name)
 bool wait_function_is_library(const struct wait_function *function)
 {
     return is_library_module(function->module) || is_library_name(function->name);
+}
+
+/* "lock_wait" is "lock_wait(que_thr_t*)" and "lock_wait.cold" too. */
+static bool is_function(const char *name, const char *function)
+{
+    size_t length = strlen(function);
+
+    return strncmp(name, function, length) == 0 &&
+           (name[length] == '\0' || name[length] == '(' || name[length] == '.');
+}
+
+static const char *find_server_lock(const struct wait_function *frames, size_t count)
+{
+    for (size_t w = 0; w < sizeof server_locks / sizeof server_locks[0]; w++)
+        for (size_t i = 0; i < count; i++)
+            if (is_function(frames[i].name, server_locks[w].function))
+                return server_locks[w].lock;
+    return NULL;
+}
+
+/* Waits that may be for such a lock. */
+static bool may_be_server_lock(const char *text)
+{
+    static const char *const texts[] = {"[wait: epoll]",     "[wait: poll]",      "[wait: events]",
+                                        "[wait: semaphore]", "[wait: condition]", "[wait: futex]",
+                                        "[wait: lock]"};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(text, texts[i]) == 0)
+            return true;
+    return false;
 }
 
 static const char *find_managed(const struct wait_function *frames, size_t count)
@@ -136,6 +180,11 @@ void wait_refine(const char *text, const struct wait_function *frames, size_t co
     const char *taker;
 
     snprintf(ret_text, size, "%s", text);
+    what = may_be_server_lock(text) ? find_server_lock(frames, count) : NULL;
+    if (what != NULL) {
+        snprintf(ret_text, size, "[wait: lock %s]", what);
+        return;
+    }
     if (!is_unknown && strcmp(text, "[wait: condition]") != 0 && !is_lock)
         return;
     what = find_managed(frames, count);

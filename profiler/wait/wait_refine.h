@@ -1,4 +1,4 @@
-/* Names a futex wait by the functions that lead to it, which are known only after sampling: a condition from
+/* Names a futex wait, or a database server's wait for a lock, by the functions that lead to it, which are known only after sampling: a condition from
  * a mutex, a managed runtime's task, and a lock that has no name of its own by the function that takes it.
  * Pure.
  *

@@ -117,6 +117,91 @@ def database_calls_hold_the_pool(t):
         check_share(f"{name}: waiting in PQexec", calls, stacks, at_least=0.95)
 
 
+def by_unix_socket(conninfo):
+    """The same database by its socket, and the socket's path."""
+    folder = subprocess.check_output(["psql", conninfo, "-Atc", "show unix_socket_directories"], text=True).strip()
+    port = re.search(r"port=(\d+)", conninfo).group(1)
+    return re.sub(r"host=\S+", f"host={folder}", conninfo), f"{folder}/.s.PGSQL.{port}"
+
+
+def workers_wait_for(t, conninfo, wait):
+    """Nearly all blocked time of the workers is in a wait of that name, and none of it is called idle."""
+    server = Dbserver(t, conninfo)
+    load = Load(t, f"http://{server.address}/time")
+    time.sleep(1.5)
+    result = t.collect("-p", server.pid, duration=2, formats_wanted="speedscope,folded,svg")
+    load.finish()
+    for name, stacks in in_each_format(result):
+        blocked = stacks.select(lambda stack: stack[-1].startswith("[wait: "))
+        check_share(f"{name}: {wait}", blocked.select(lambda stack: stack[-1] == wait), blocked, at_least=0.95)
+    for worker in workers_of(result.profile):
+        in_call = worker.having("query_database")
+        check(in_call.state("idle").time() == 0, f"a call of the database is idle:\n{in_call.top()}")
+
+
+@test
+def databases_are_named(t):
+    """By address and by the program that serves it, over TCP and over a unix socket."""
+    t.need_program("wrk")
+    conninfo = t.ends(Postgres()).conninfo
+    port = re.search(r"port=(\d+)", conninfo).group(1)
+    workers_wait_for(t, conninfo, f"[wait: tcp 127.0.0.1:{port} postgres]")
+    other, path = by_unix_socket(conninfo)
+    workers_wait_for(t, other, f"[wait: unix {path} postgres]")
+
+
+@test
+def idle_workers_are_idle(t):
+    """/async-time: the workers wait for work, and that is idle."""
+    result = profile_under_load(t, "/async-time", duration=2)
+    waiting = [sample for worker in workers_of(result.profile) for sample in worker.waiting().samples]
+    stacks = type(result.profile.all_threads)("workers", waiting)
+    check_share("idle", stacks.state("idle"), stacks, at_least=0.95)
+
+
+@test
+def locks_within_postgres_are_named(t):
+    """PostgreSQL as the target: a backend without a request is idle, one that waits for a row is blocked by a lock."""
+    t.need_program("psql")
+    conninfo = t.ends(Postgres()).conninfo
+    holder, waiter = (t.ends(Session(conninfo)) for _ in range(2))
+    holder.say("create table rows (id int); insert into rows values (1); begin; update rows set id = 2;", "UPDATE 1")
+    waiter.say("select pg_backend_pid();", "1 row")
+    waiter.write("update rows set id = 3;")
+    time.sleep(0.5)
+    data = subprocess.check_output(["psql", conninfo, "-Atc", "show data_directory"], text=True).strip()
+    with open(os.path.join(data, "postmaster.pid")) as file:
+        postmaster = file.readline().strip()
+    profile = t.collect("-p", postmaster, duration=2).profile
+    row = profile.all_threads.having("[wait: lock row]")
+    check_share("one thread waits for a row", row.state("blocked"), row, at_least=1)
+    check(1.6e9 < row.time() < 2.2e9, f"waits for rows: {row.time() / 1e9} s\n{profile.all_threads.top()}")
+    others = profile.all_threads.waiting().select(lambda stack: stack[-1] != "[wait: lock row]")
+    check_share("the others are idle", others.state("idle"), others, at_least=0.95)
+
+
+class Session:
+    """psql, fed line by line."""
+
+    def __init__(self, conninfo):
+        self.child = subprocess.Popen(["psql", conninfo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def write(self, text):
+        self.child.stdin.write(text + "\n")
+        self.child.stdin.flush()
+
+    def say(self, text, answer):
+        self.write(text)
+        while answer not in (line := self.child.stdout.readline()):
+            check(line != "", f"psql ended before {answer}")
+
+    def end(self):
+        self.child.kill()
+        self.child.wait()
+        self.child.stdin.close()
+        self.child.stdout.close()
+
+
 @test
 def asynchronous_calls_leave_the_pool_free(t):
     """/async-time: the same queries, and the workers wait for work instead."""

@@ -258,7 +258,9 @@ static void expect_poll(void **state, const struct pollfd *array, size_t count, 
 static void test_choice_among_several(void **state)
 {
     uint16_t port;
+    uint16_t other_port;
     int listening = listening_tcp(&port);
+    int other = listening_tcp(&other_port);
     int connected = connected_tcp(port);
     int accepted = accept(listening, NULL, NULL);
     int event = eventfd(0, EFD_CLOEXEC);
@@ -270,6 +272,7 @@ static void test_choice_among_several(void **state)
     const struct pollfd server[] = {{.fd = connected, .events = POLLIN}, {.fd = listening, .events = POLLIN}};
     const struct pollfd loop[] = {{.fd = event, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
     const struct pollfd same[] = {{.fd = event, .events = POLLIN}, {.fd = event, .events = POLLIN}};
+    const struct pollfd accepts[] = {{.fd = listening, .events = POLLIN}, {.fd = other, .events = POLLIN}};
     const struct pollfd writes[] = {{.fd = connected, .events = POLLOUT}};
 
     expect_poll(state, dependency, 3, text_of("[wait: tcp 127.0.0.1:%u test_wait_namer]", port));
@@ -278,9 +281,11 @@ static void test_choice_among_several(void **state)
     expect_poll(state, server, 2, "[wait: events]");
     expect_poll(state, loop, 2, "[wait: events]");
     expect_poll(state, same, 2, "[wait: eventfd]");
+    expect_poll(state, accepts, 2, text_of("[wait: accept tcp :%u]", port));
     expect_poll(state, writes, 1, text_of("[wait: send tcp 127.0.0.1:%u test_wait_namer]", port));
     expect_poll(state, NULL, 0, "[wait: sleep]");
     close(listening);
+    close(other);
     close(connected);
     close(accepted);
     close(event);

@@ -83,6 +83,21 @@ static void test_other_languages(void **state)
     EXPECT("[wait: condition]", "[wait: condition]", P("runtime.futex"), P("runtime.notesleep"));
 }
 
+static void test_locks_of_database_servers(void **state)
+{
+    (void)state;
+    EXPECT("[wait: epoll]", "[wait: lock row]", C("epoll_wait"), P("WaitEventSetWait"), P("WaitLatch"),
+           P("ProcSleep"), P("LockAcquire"), P("XactLockTableWait"), P("heap_update"));
+    EXPECT("[wait: epoll]", "[wait: lock postgresql]", C("epoll_wait"), P("WaitLatch"), P("ProcSleep"),
+           P("LockAcquire"));
+    EXPECT("[wait: condition]", "[wait: lock LWLock]", C("sem_wait"), P("PGSemaphoreLock"),
+           P("LWLockAcquire"));
+    EXPECT("[wait: condition]", "[wait: lock row]", C("pthread_cond_timedwait"), P("lock_wait(que_thr_t*)"),
+           P("x"));
+    EXPECT("[wait: epoll]", "[wait: epoll]", C("epoll_wait"), P("WaitLatch"), P("lock_waiter_loop"));
+    EXPECT("[wait: tcp 1.2.3.4:5]", "[wait: tcp 1.2.3.4:5]", C("recv"), P("ProcSleep"));
+}
+
 static void test_managed_runtimes(void **state)
 {
     (void)state;
@@ -119,9 +134,10 @@ static void test_long_names_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_locks_are_named),  cmocka_unit_test(test_conditions_and_their_like),
-        cmocka_unit_test(test_other_languages),  cmocka_unit_test(test_managed_runtimes),
-        cmocka_unit_test(test_other_waits_stay), cmocka_unit_test(test_long_names_are_cut),
+        cmocka_unit_test(test_locks_are_named),           cmocka_unit_test(test_conditions_and_their_like),
+        cmocka_unit_test(test_other_languages),           cmocka_unit_test(test_managed_runtimes),
+        cmocka_unit_test(test_locks_of_database_servers), cmocka_unit_test(test_other_waits_stay),
+        cmocka_unit_test(test_long_names_are_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
