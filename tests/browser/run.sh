@@ -23,7 +23,8 @@ if ! cmp -s "$here/package.json" "$folder/package.json" || [ ! -d "$folder/node_
     rm -f "$folder/package.json"
     mkdir -p "$folder/install"
     cp "$here/package.json" "$folder/install/"
-    (cd "$folder/install" && timeout 300 npm install --no-package-lock --no-audit --no-fund --loglevel=error) ||
+    (cd "$folder/install" && timeout 300 npm install --no-package-lock --no-audit --no-fund --loglevel=error --fetch-retries=1 \
+        --fetch-retry-maxtimeout=10000 --fetch-timeout=60000) ||
         skip "npm cannot install the packages of tests/browser/package.json"
     rm -rf "$folder/node_modules"
     mv "$folder/install/node_modules" "$folder/node_modules"
