@@ -55,7 +55,8 @@ struct tick_control {
     double stack_share;
     uint64_t next_ns;
     uint64_t check_ns,
-        check_cpu_ns;        /* when the budget was looked at last, and the CPU time used until then */
+        check_cpu_ns; /* when the budget was looked at last, and the CPU time used until then */
+    uint64_t check_interval_ns;
     uint64_t boot_offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
     uint64_t passes;
     uint64_t pass_begin_ns; /* of the last one */

@@ -17,8 +17,9 @@ enum {
     MAX_PASS_CHUNKS = 100000,
 };
 
+static const uint64_t first_check_ns = 50 * NS_PER_MS;
 static const double lowest_rate_hz = 1;
-static const double half_of_stacks = 0.5;
+static const double half_of_stacks = 0.55; /* a little more, so that chance does not make it less */
 static const double lowest_stack_share = 0.02;
 /* What copying and walking a stack takes, roughly. */
 static const double stack_cost_ns = 30000;
@@ -43,7 +44,10 @@ static bool are_kernel_names_hidden(void)
 
 int session_tick_open(struct session *session, const struct tick_backend *backend, struct error *err)
 {
-    const struct tick_options options = {.children = session->options->children};
+    const struct tick_options options = {
+        .children = session->options->children,
+        .kernel_stacks = session->options->kernel == SESSION_KERNEL_ALL,
+    };
     struct tick_control *control = &session->tick;
     int r = backend->open(&options, &control->tick, err);
 
@@ -308,6 +312,11 @@ static uint64_t used_cpu_ns(const struct session *session)
            session_waits_cpu_ns(session);
 }
 
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static double between(double low, double value, double high)
 {
     return value < low ? low : value > high ? high : value;
@@ -336,7 +345,19 @@ static void spend_more(struct tick_control *control, double factor, double full_
         control->stack_share = between(lowest_stack_share, control->stack_share * factor, 1);
 }
 
-/* Once a second. */
+/* What the first pass took is a price paid once: it does not count. */
+static void begin_budget(struct session *session)
+{
+    struct tick_control *control = &session->tick;
+
+    control->check_ns = clock_now_ns();
+    control->check_cpu_ns = used_cpu_ns(session);
+    control->check_stacks = control->stacks_taken;
+    control->check_interval_ns = first_check_ns;
+}
+
+/* Soon after the start, since what is too much should not go on for long; then once a second, since less is measured too
+ * coarsely. */
 static void keep_budget(struct session *session, uint64_t now_ns)
 {
     struct tick_control *control = &session->tick;
@@ -347,8 +368,9 @@ static void keep_budget(struct session *session, uint64_t now_ns)
     double stacks_ns = (double)(control->stacks_taken - control->check_stacks) * stack_cost_ns;
     double factor = budget * elapsed_ns / used_ns;
 
-    if (elapsed_ns < (double)NS_PER_S)
+    if (elapsed_ns < (double)control->check_interval_ns)
         return;
+    control->check_interval_ns = minimum(control->check_interval_ns * 2, NS_PER_S);
     control->check_ns = now_ns;
     control->check_cpu_ns = cpu_ns;
     control->check_stacks = control->stacks_taken;
@@ -378,9 +400,7 @@ void session_tick_turn(struct session *session, bool all)
     if (control->broken)
         return;
     session_tick_take(session);
-    if (control->passes == 0)
-        control->check_ns = clock_now_ns(), control->check_cpu_ns = used_cpu_ns(session);
-    else
+    if (control->passes > 0)
         session_exited_end_unseen(session);
     control->passes++;
     control->pass_begin_ns = clock_now_ns();
@@ -397,6 +417,9 @@ void session_tick_turn(struct session *session, bool all)
     }
     if (control->backend == &tick_proc)
         session_exited_note(session);
-    keep_budget(session, clock_now_ns());
+    if (control->passes == 1)
+        begin_budget(session);
+    else
+        keep_budget(session, clock_now_ns());
     set_next(control, clock_now_ns());
 }

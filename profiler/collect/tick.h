@@ -55,7 +55,9 @@ struct tick_look {
 };
 
 struct tick_options {
-    bool children; /* processes that are forked by wanted ones are wanted too */
+    bool children;      /* processes that are forked by wanted ones are wanted too */
+    bool kernel_stacks; /* of all that do not run; else where they help to tell the wait */
+    bool only_iterator; /* of BPF: as on kernels before 6.7 */
 };
 
 struct tick; /* a backend's own state */

@@ -54,6 +54,10 @@ enum { TICK_READER_FDS = 32, TICK_READER_ROOM_BYTES = 64 * 1024 };
  * for costs both sides a switch, which is dearer than looking at a dozen threads. Returns 0 or -errno. */
 int tick_reader_begin(struct tick_reader *reader, const int *fds, size_t count);
 
+/* The same with a BPF program that is run once; it tells in its own maps what it found. tick_reader_end gives its errors
+ * too. */
+int tick_reader_begin_program(struct tick_reader *reader, int program_fd);
+
 /* Waits for that. Where not all descriptors are done there was no room: ask again for the others. Returns 0, or
  * -ETIMEDOUT or -EPIPE: then the process hangs or is gone, the answer says how far it came, and it must be restarted.
  */

@@ -167,6 +167,17 @@ static struct tick *open_backend(const struct tick_backend *backend)
     return tick;
 }
 
+/* BPF as on kernels before 6.7. */
+static int open_iterator(const struct tick_options *options, struct tick **ret_tick, struct error *err)
+{
+    struct tick_options older = *options;
+
+    older.only_iterator = true;
+    return tick_bpf.open(&older, ret_tick, err);
+}
+
+static struct tick_backend tick_iterator;
+
 static void check_sleeper(const struct child *child, const struct tick_look *look)
 {
     struct proc_schedstat schedstat;
@@ -341,15 +352,23 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH(tick_proc, looks_at_threads),
         WITH(tick_bpf, looks_at_threads),
+        WITH(tick_iterator, looks_at_threads),
         WITH(tick_proc, a_stopped_thread_is_stopped),
         WITH(tick_bpf, a_stopped_thread_is_stopped),
+        WITH(tick_iterator, a_stopped_thread_is_stopped),
         WITH(tick_proc, ends_are_told_with_the_last_counters),
         WITH(tick_bpf, ends_are_told_with_the_last_counters),
+        WITH(tick_iterator, ends_are_told_with_the_last_counters),
         WITH(tick_proc, stacks_can_be_left_out),
         WITH(tick_bpf, stacks_can_be_left_out),
+        WITH(tick_iterator, stacks_can_be_left_out),
         WITH(tick_proc, a_process_that_is_gone_is_no_error),
         WITH(tick_bpf, a_process_that_is_gone_is_no_error),
+        WITH(tick_iterator, a_process_that_is_gone_is_no_error),
     };
 
+    tick_iterator = tick_bpf;
+    tick_iterator.name = "bpf iterator";
+    tick_iterator.open = open_iterator;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

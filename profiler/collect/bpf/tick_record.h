@@ -10,6 +10,8 @@ enum {
     TICK_MAX_PROCESSES = 4096,
     TICK_SEEN_THREADS = 1 << 17,
     TICK_MAX_REFUSED_THREADS = 1024,
+    TICK_AREA_BYTES = 4 << 20,
+    TICK_PLAIN_WAITS = 512, /* numbers of system calls */
 };
 
 enum tick_flags {
@@ -22,7 +24,8 @@ enum tick_flags {
         32, /* off its CPU all the time since it was given out last: its stacks are as they were */
 };
 
-/* One thread as a pass found it. stack_bytes bytes of its user stack, from sp upwards, follow. */
+/* One thread as a pass found it. stack_bytes bytes of its user stack, from sp upwards, follow, and then as many as make it
+ * a multiple of 8. */
 struct tick_record {
     __u32 record_bytes; /* with the stack */
     __u32 tid, pid;     /* numbers of the first pid namespace */
