@@ -2,7 +2,7 @@
  * order in time, not its amounts. Within a slice of time, spans of one state and stack become one; slices get
  * longer as the session does.
  *
- *   struct span_budget budget = {.max_spans = 1000000};
+ *   struct span_budget budget = {.max_spans = 300000};
  *   span_budget_keep(&budget, list_at, owner, list_count);      // now and then
  */
 #ifndef STALLGRAPH_MODEL_SPAN_BUDGET_H

@@ -21,6 +21,7 @@ endfunction()
 
 bench_workload(switch_pairs -O1 -fno-omit-frame-pointer)
 bench_workload(sleepers -O1 -fno-omit-frame-pointer)
+bench_workload(short_waits -O1 -fno-omit-frame-pointer)
 bench_workload(frames -O2 -fomit-frame-pointer)
 add_custom_target(bench_workloads ALL DEPENDS ${bench_programs})
 
@@ -33,7 +34,7 @@ if(UNWIND_PTRACE_LIBRARY)
 endif()
 
 if(BENCH_PYTHON)
-  foreach(name IN ITEMS overhead scale unwind stop memory)
+  foreach(name IN ITEMS overhead scale unwind stop memory accuracy)
     stallgraph_test(bench.${name}_smoke 120 ${BENCH_SOURCE_DIR}/${name} --smoke --build ${CMAKE_BINARY_DIR})
   endforeach()
   stallgraph_test(bench.pairs_self_test 20 ${BENCH_PYTHON} ${BENCH_SOURCE_DIR}/pairs.py)

@@ -39,7 +39,8 @@ class Profiler:
         if self.ready is None:
             time.sleep(SETTLE_S)
         elif not self._child.wait_for_line(self.ready):
-            self.failures.append(" / ".join(self._child.seen[-3:]) or "it did not begin")
+            said = " / ".join(self._child.seen[-3:]) or "it said nothing"
+            self.failures.append(f"it did not begin: {said}, {'still there' if self._child.is_running() else self._child.status}")
         else:
             time.sleep(SETTLE_S / 2)
         if not self._child.is_running():
