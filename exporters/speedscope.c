@@ -341,6 +341,26 @@ static void write_waits(struct json_writer *json, const struct profile *profile)
     }
 }
 
+static void write_locks(struct json_writer *json, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->lock_wait_count; i++) {
+        const struct lock_wait *wait = &profile->lock_waits[i];
+
+        json_line(json);
+        json_begin_object(json);
+        json_key(json, "stack");
+        write_stack(json, profile, wait->stack);
+        json_key_uint(json, "waitedNs", wait->waited_ns);
+        if (wait->owner != LOCK_OWNER_UNKNOWN) {
+            json_key_uint(json, "owner", wait->owner);
+            json_key_string(json, "ownerState", thread_state_name(wait->owner_state));
+            json_key(json, "ownerStack");
+            write_stack(json, profile, wait->owner_stack);
+        }
+        json_end_object(json);
+    }
+}
+
 static void write_stallgraph(struct json_writer *json, const struct profile *profile)
 {
     json_begin_object(json);
@@ -372,6 +392,13 @@ static void write_stallgraph(struct json_writer *json, const struct profile *pro
         json_key(json, "waits");
         json_begin_array(json);
         write_waits(json, profile);
+        json_end_array(json);
+    }
+    if (profile->lock_wait_count > 0) {
+        json_line(json);
+        json_key(json, "locks");
+        json_begin_array(json);
+        write_locks(json, profile);
         json_end_array(json);
     }
     json_end_object(json);

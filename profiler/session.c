@@ -228,6 +228,7 @@ static void close_session(struct session *session)
     session_tick_close(session);
     session_counts_close(session);
     session_waits_close(session);
+    session_locks_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);

@@ -17,6 +17,7 @@
 #include "profiler/session.h"
 #include "profiler/symbolize/symbolizer.h"
 #include "profiler/unwind/unwinder.h"
+#include "profiler/wait/futex_wait.h"
 
 /* What is held of a process so that it can still be looked at when its number means somebody else. By process
  * id. */
@@ -43,6 +44,10 @@ struct thread_record {
     bool begin_known, end_known;
     uint64_t exit_ns; /* engine `tick`: as a record told it, before the engine noticed; 0 = not told */
     struct proc_schedstat begin, end;
+    /* Engine `tick`: as the last look found it. */
+    enum thread_state last_state;
+    uint32_t last_stack; /* SPAN_NO_STACK, CALIBRATION_LOST_STACK */
+    uint32_t last_on_cpu_stack;
 };
 
 /* How the engine `tick` goes. */
@@ -80,6 +85,7 @@ struct session {
     struct calibration *calibration; /* engine `tick`, from the window's start on; else NULL */
     struct tick_control tick;
     struct session_waits *waits; /* names waits; NULL until there is one */
+    struct session_locks *locks; /* who holds what is waited for; NULL until there is one */
     struct wait_counts *counts;  /* --counts; else NULL */
     struct id_map stack_of_wait; /* place of a wait, as it is counted -> the stack that a look saw there */
     const struct unwinder_backend *backend;
@@ -176,9 +182,12 @@ void session_tick_end(struct session *session);
 
 /* session_waits.c: what blocked threads wait for. */
 
-/* The wait frame of a look, as a location; session_wait_text makes its text one for people when sampling is over. */
+/* The wait frame of a look, as a location, and the lock that is waited for (0 = none); session_wait_text makes its text one for people when sampling is over. */
 uint32_t session_name_wait(struct session *session, const struct process *process,
-                           const struct tick_look *look);
+                           const struct tick_look *look, uint64_t *ret_lock_address);
+/* What a futex call with these arguments waits for now. */
+void session_read_futex(struct session *session, const struct process *process, const uint64_t arguments[6],
+                        struct futex_wait *ret_wait);
 void session_wait_text(const struct session *session, const char *raw_text, char *ret_text, size_t size);
 /* Waits a moment for names that are still looked for. */
 void session_waits_settle(struct session *session);
@@ -194,6 +203,20 @@ void session_counts_note(struct session *session, const struct tick_look *look, 
  */
 void session_counts_take(struct session *session, uint32_t (*final_stack)(void *context, uint32_t raw_stack),
                          void *context);
+
+/* session_locks.c: who holds the locks that others wait for, engine `tick`. */
+
+/* At each look at a thread: its stack, and the lock that it waits for there (0 = none). */
+void session_locks_note(struct session *session, const struct thread *thread, const struct tick_look *look,
+                        uint32_t stack, uint64_t lock_address);
+/* At each tick, when its looks are taken. */
+void session_locks_turn(struct session *session, uint64_t now_ns);
+void session_locks_end(struct session *session);
+/* Adds what is known to the profile. */
+void session_locks_take(struct session *session,
+                        uint32_t (*final_stack)(void *context, uint32_t raw_stack, enum thread_state state),
+                        void *context);
+void session_locks_close(struct session *session);
 
 /* session_exited.c: threads that lived too short to be seen by looking at /proc. */
 void session_exited_end_unseen(struct session *session); /* when the looks of a pass were taken */

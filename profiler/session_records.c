@@ -62,6 +62,7 @@ static void handle_stack(struct session *session, const struct perf_record *reco
     session->samples++;
     stack =
         session_unwind(session, process_table_process(session->processes, thread->process), &record->sample);
+    session->threads.items[thread->id].last_on_cpu_stack = stack;
     if (session->calibration != NULL)
         calibration_on_cpu_stack(session->calibration, thread->id, record->time_ns, stack);
     else if (record->type == RECORD_ON_CPU)

@@ -105,17 +105,20 @@ static uint64_t site_key(const struct thread *thread, const struct tick_look *lo
 static uint32_t push_wait(struct session *session, const struct thread *thread, uint32_t stack,
                           const struct tick_look *look)
 {
+    uint64_t lock_address = 0;
     uint32_t location;
     struct wait_name wait;
 
     if (look->syscall >= 0 || look->sample.registers.value[REGISTER_IP] != 0) {
-        location =
-            session_name_wait(session, process_table_process(session->processes, thread->process), look);
+        location = session_name_wait(session, process_table_process(session->processes, thread->process),
+                                     look, &lock_address);
     } else {
         wait_from_channel(look->wait_channel, &wait);
         location = session_synthetic_location(session, wait.text);
     }
-    return stack_table_push(session->stacks, stack, location);
+    stack = stack_table_push(session->stacks, stack, location);
+    session_locks_note(session, thread, look, stack, lock_address);
+    return stack;
 }
 
 static uint32_t take_stack(struct session *session, const struct thread *thread, const struct tick_look *look)
@@ -171,6 +174,24 @@ static enum observed_state observed_state(enum tick_look_state state)
         break;
     }
     return OBSERVED_BLOCKED;
+}
+
+/* Of what is kept for those who wait for a lock that the thread holds. */
+static enum thread_state thread_state_of(enum tick_look_state state)
+{
+    switch (state) {
+    case TICK_RUNNING:
+    case TICK_AWAKE:
+    case TICK_ENDED:
+        return STATE_ON_CPU;
+    case TICK_RUNNABLE:
+        return STATE_RUNNABLE;
+    case TICK_STOPPED:
+        return STATE_STOPPED;
+    case TICK_BLOCKED:
+        break;
+    }
+    return STATE_BLOCKED;
 }
 
 static uint64_t begin_of(const struct session *session, const struct tick_look *look)
@@ -253,6 +274,7 @@ static void take_look(struct session *session, const struct tick_look *look)
         .involuntary_switches = look->involuntary_switches,
     };
     struct thread *thread = thread_of(session, look);
+    uint32_t stack;
 
     if (thread == NULL)
         return;
@@ -261,16 +283,21 @@ static void take_look(struct session *session, const struct tick_look *look)
         calibration_on_cpu_stack(session->calibration, thread->id, look->time_ns,
                                  session_unpermitted_stack(session, STATE_ON_CPU));
     if (look->state == TICK_ENDED) {
+        session_locks_note(session, thread, look, STACK_EMPTY, 0);
         session_end_thread(session, thread, end_of(session, thread, look), &counters);
         return;
     }
     if (look->unchanged)
         return;
+    session_locks_note(session, thread, look, STACK_EMPTY, 0);
+    stack = take_stack(session, thread, look);
+    session->threads.items[thread->id].last_state = thread_state_of(look->state);
+    session->threads.items[thread->id].last_stack = stack;
     calibration_observe(session->calibration, thread->id,
                         &(struct observation){.time_ns = look->time_ns,
                                               .counters = counters,
                                               .state = observed_state(look->state),
-                                              .stack = take_stack(session, thread, look)});
+                                              .stack = stack});
 }
 
 void session_tick_take(struct session *session)
@@ -295,6 +322,7 @@ void session_tick_end(struct session *session)
         calibration_on_cpu_stack(session->calibration, i, session->window_end_ns,
                                  session_unpermitted_stack(session, STATE_ON_CPU));
     calibration_finish(session->calibration, session->window_end_ns);
+    session_locks_end(session);
     session->profile->looks = (struct profile_looks){
         .passes = session->tick.passes,
         .stacks_taken = session->tick.stacks_taken,
@@ -404,6 +432,7 @@ void session_tick_turn(struct session *session, bool all)
         session_exited_end_unseen(session);
     control->passes++;
     control->pass_begin_ns = clock_now_ns();
+    session_locks_turn(session, control->pass_begin_ns);
     calibration_tick(session->calibration, control->pass_begin_ns);
     for (int chunk = 0; chunk < MAX_PASS_CHUNKS; chunk++) {
         more = control->backend->pass(control->tick, all, &err);

@@ -172,8 +172,19 @@ static bool name_address(void *context, uint64_t address, char *ret_name, size_t
     return false;
 }
 
+void session_read_futex(struct session *session, const struct process *process, const uint64_t arguments[6],
+                        struct futex_wait *ret_wait)
+{
+    const struct tick_look no_stack = {0};
+    struct asked asked = {.session = session, .process = process, .look = &no_stack};
+    const struct target_memory memory = {.context = &asked, .read = read_memory};
+
+    waits_of(session);
+    futex_wait_read(arguments, &memory, ret_wait);
+}
+
 uint32_t session_name_wait(struct session *session, const struct process *process,
-                           const struct tick_look *look)
+                           const struct tick_look *look, uint64_t *ret_lock_address)
 {
     struct asked asked = {.session = session, .process = process, .look = look};
     const struct target_memory memory = {.context = &asked, .read = read_memory};
@@ -193,6 +204,7 @@ uint32_t session_name_wait(struct session *session, const struct process *proces
 
     memcpy(question.arguments, look->arguments, sizeof question.arguments);
     wait_namer_name(waits->namer, &question, &answer);
+    *ret_lock_address = answer.role == WAIT_ROLE_LOCK ? answer.lock_address : 0;
     return session_synthetic_location(session, answer.text);
 }
 

@@ -19,6 +19,7 @@ struct profile_index {
     size_t thread_capacity;
     struct id_map counted_wait_by_stack;
     size_t counted_wait_capacity;
+    size_t lock_wait_capacity;
 };
 
 static const char *const state_names[STATE_COUNT] = {
@@ -103,6 +104,7 @@ void profile_destroy(struct profile *profile)
     id_map_finish(&profile->index->first_frame_by_hash);
     id_map_finish(&profile->index->counted_wait_by_stack);
     free(profile->counted_waits);
+    free(profile->lock_waits);
     free(profile->index->next_same_hash);
     free(profile->index);
     free(profile->meta.title);
@@ -200,6 +202,13 @@ void profile_add_counted_wait(struct profile *profile, uint32_t stack, const str
         id_map_put(&index->counted_wait_by_stack, stack, at);
     }
     histogram_add(&profile->counted_waits[at].histogram, histogram);
+}
+
+void profile_add_lock_wait(struct profile *profile, const struct lock_wait *wait)
+{
+    profile->lock_waits = vec_reserve(profile->lock_waits, &profile->index->lock_wait_capacity,
+                                      profile->lock_wait_count + 1, sizeof *profile->lock_waits);
+    profile->lock_waits[profile->lock_wait_count++] = *wait;
 }
 
 void profile_set_text(char **field, const char *text)

@@ -99,6 +99,17 @@ struct counted_wait {
     struct histogram histogram;
 };
 
+enum { LOCK_OWNER_UNKNOWN = UINT32_MAX };
+
+/* How long threads waited for a lock while a thread held it that was at one place. */
+struct lock_wait {
+    uint32_t stack; /* of those that waited, wait frame included */
+    uint32_t owner; /* index of a thread, or LOCK_OWNER_UNKNOWN */
+    uint32_t owner_stack;
+    enum thread_state owner_state; /* STATE_UNKNOWN of an unknown owner */
+    uint64_t waited_ns;            /* of all who waited, added up */
+};
+
 /* Totals that are not of one thread. */
 struct profile_loss {
     uint64_t lost_events;      /* records the kernel dropped, as it counted them */
@@ -139,6 +150,8 @@ struct profile {
     size_t thread_count;
     struct counted_wait *counted_waits; /* empty unless waits were counted */
     size_t counted_wait_count;
+    struct lock_wait *lock_waits; /* engine `tick` only */
+    size_t lock_wait_count;
     struct profile_loss loss;
     struct profile_looks looks;
     struct profile_meta meta;
@@ -160,6 +173,8 @@ void profile_add_sample(struct profile *profile, uint32_t thread, const struct s
 
 /* Adds to what was counted for the stack. */
 void profile_add_counted_wait(struct profile *profile, uint32_t stack, const struct histogram *histogram);
+
+void profile_add_lock_wait(struct profile *profile, const struct lock_wait *wait);
 
 /* A meta text is replaced by a copy. */
 void profile_set_text(char **field, const char *text);

@@ -175,3 +175,24 @@ def hanging_memory_does_not_stop_naming(t):
     check_share("[wait: poll]", poller.having("[wait: poll]"), poller.without_gaps(), at_least=0.9)
     main = result.profile.thread(target.pid)
     check_share("[wait: sleep]", main.having("[wait: sleep]"), main.without_gaps(), at_least=0.9)
+
+
+@test
+def lock_owners_are_known(t):
+    """Who holds the lock that eight threads wait for, and what it does meanwhile."""
+    process = t.workload("lock_owner")
+    result = t.collect("-p", process.pid, duration=3)
+    own = result.profile.own
+    names = [frame["name"] for frame in result.profile.frames]
+    waits = [wait for wait in own["locks"] if "cache_mu" in names[wait["stack"][-1]]]
+    waited = sum(wait["waitedNs"] for wait in waits)
+    held = sum(
+        wait["waitedNs"]
+        for wait in waits
+        if "owner" in wait
+        and own["threads"][wait["owner"]]["tid"] == process.truth["holder"]
+        and "refresh_cache" in [names[frame] for frame in wait["ownerStack"]]
+        and names[wait["ownerStack"][-1]] == "[wait: sleep]"
+    )
+    check(waited > 3e9, f"only {waited / 1e9:.2f} s of waiting for the lock are told of")
+    check_share("waiting whose owner is known to sleep in refresh_cache", held, waited, at_least=0.85)

@@ -30,7 +30,7 @@ endfunction()
 set(plain -O1 -fno-omit-frame-pointer)
 foreach(name IN ITEMS
     blocked_since_start burn_and_nap busy deep_stack exec_midway forked_workers late_threads mangled_names many_threads
-    mixed_threads odd_comm other_busy ping_pong self_and_child short_threads signal_frame thread_lifetimes thread_rename vfork_wait
+    lock_owner mixed_threads odd_comm other_busy ping_pong self_and_child short_threads signal_frame thread_lifetimes thread_rename vfork_wait
     wait_places wait_sockets)
   stallgraph_workload(${name} ${name}.c ${CMAKE_C_COMPILER} ${plain})
 endforeach()
