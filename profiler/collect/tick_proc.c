@@ -40,6 +40,7 @@ struct seen_thread {
     uint64_t listed_in;              /* number of the pass */
     struct memory_range stack_range; /* the mapping of its stack; empty = not known yet */
     bool settled;                    /* blocked or stopped, and given out with all that can be had */
+    bool not_permitted;              /* its registers or memory */
     bool memory_refused;             /* it did not answer */
     bool ended;                      /* a main thread stays listed until its process is gone */
 };
@@ -284,10 +285,11 @@ static const char *keep_channel(struct tick *tick, const char *name)
     return tick->channels.items[index];
 }
 
-static void look_without_rights(struct tick *tick, const struct seen_thread *thread, struct tick_look *look)
+static void look_without_rights(struct tick *tick, struct seen_thread *thread, struct tick_look *look)
 {
     char channel[WAIT_CHANNEL_BYTES];
 
+    thread->not_permitted = true;
     look->stack = TICK_STACK_NOT_PERMITTED;
     if (thread_files_wait_channel(&thread->files, channel, sizeof channel) == 0)
         look->wait_channel = keep_channel(tick, channel);
@@ -314,7 +316,7 @@ static int take_look(struct tick *tick, const struct seen_process *process, stru
     struct thread_look_request request = {
         .files = thread->files,
         .pid = process->pid,
-        .want_stack = is_chosen(tick),
+        .want_stack = thread->not_permitted || is_chosen(tick), /* what cannot be had costs nothing */
         .memory_refused = thread->memory_refused,
         .stack_range = thread->stack_range,
         .limit_bytes = STACK_BYTES,
