@@ -160,6 +160,9 @@ uint32_t session_snapshot_blocked(struct session *session, const struct process 
 uint32_t session_synthetic_location(struct session *session, const char *text);
 /* For time whose stacks the rights are missing for; state is STATE_ON_CPU or STATE_BLOCKED. */
 uint32_t session_unpermitted_stack(struct session *session, enum thread_state state);
+/* The stack of a thread that a CPU quota keeps from its CPU, marked as such; SPAN_NO_STACK is allowed. */
+#define SESSION_THROTTLED "[throttled]"
+uint32_t session_throttled_stack(struct session *session, uint32_t stack);
 /* Adds such time up in profile->loss. */
 void session_count_unpermitted(struct session *session);
 
