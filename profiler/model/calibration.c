@@ -386,6 +386,12 @@ void calibration_finish(struct calibration *calibration, uint64_t end_ns)
     }
 }
 
+void calibration_change(struct calibration *calibration, uint32_t thread, const struct span_change *change)
+{
+    if (thread < calibration->tracks.count)
+        span_list_change(&calibration->tracks.items[thread].list, change);
+}
+
 static struct span_list *list_at(void *owner, size_t index)
 {
     struct calibration *calibration = owner;
