@@ -265,9 +265,9 @@ static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_
         stack = stack_table_push(stacks, stack, wait_frame(maker, count, kernel_count, has_wait));
         break;
     case STATE_RUNNABLE:
-        stack = stack_table_push(stacks, stack,
-                                 synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE,
-                                                 throttled ? SESSION_THROTTLED : "[runnable]"));
+        stack = stack_table_push(
+            stacks, stack,
+            synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE, throttled ? SESSION_THROTTLED : "[runnable]"));
         break;
     case STATE_STOPPED:
         stack =
