@@ -267,6 +267,20 @@ static void write_looks(struct json_writer *json, const struct profile_looks *lo
     json_end_object(json);
 }
 
+static void write_quota(struct json_writer *json, const struct profile_quota *quota)
+{
+    if (quota->quota_ns == 0 && quota->periods == 0)
+        return;
+    json_key(json, "cpuQuota");
+    json_begin_object(json);
+    json_key_uint(json, "periods", quota->periods);
+    json_key_uint(json, "throttledPeriods", quota->throttled_periods);
+    json_key_uint(json, "throttledNs", quota->throttled_ns);
+    json_key_uint(json, "quotaNs", quota->quota_ns);
+    json_key_uint(json, "periodNs", quota->period_ns);
+    json_end_object(json);
+}
+
 static void write_meta(struct json_writer *json, const struct profile_meta *meta,
                        const struct profile_loss *loss)
 {
@@ -366,6 +380,7 @@ static void write_stallgraph(struct json_writer *json, const struct profile *pro
     json_begin_object(json);
     write_meta(json, &profile->meta, &profile->loss);
     write_looks(json, &profile->looks);
+    write_quota(json, &profile->quota);
     json_key(json, "states");
     json_begin_array(json);
     for (int state = 0; state < STATE_COUNT; state++)

@@ -124,6 +124,7 @@ static void sample_until_done(struct session *session)
         if (session->tick.tick != NULL && now_ns >= session_tick_due_ns(session))
             session_tick_turn(session, false);
         session_survey(session, false);
+        session_throttle_turn(session, now_ns);
         passes_alone = session_check_alive(session) ? 0 : passes_alone + 1;
         if (now_ns >= next_second_ns) {
             tell_progress(session, now_ns);
@@ -185,6 +186,7 @@ static void end_window(struct session *session)
     } else {
         timeline_finish(session->timeline, session->window_end_ns);
     }
+    session_throttle_end(session);
 }
 
 static int run_opened(struct session *session, struct error *err)
@@ -211,6 +213,7 @@ static int run_opened(struct session *session, struct error *err)
         session_tick_begin(session);
         session_tick_turn(session, true);
     }
+    session_throttle_begin(session);
     if (session->observer->started != NULL)
         session->observer->started(session->observer->context, session->choice, session->limits);
     sample_until_done(session);
@@ -229,6 +232,7 @@ static void close_session(struct session *session)
     session_counts_close(session);
     session_waits_close(session);
     session_locks_close(session);
+    session_throttle_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);

@@ -84,9 +84,10 @@ struct session {
     struct timeline *timeline;       /* engine `trace`; else NULL */
     struct calibration *calibration; /* engine `tick`, from the window's start on; else NULL */
     struct tick_control tick;
-    struct session_waits *waits; /* names waits; NULL until there is one */
-    struct session_locks *locks; /* who holds what is waited for; NULL until there is one */
-    struct wait_counts *counts;  /* --counts; else NULL */
+    struct session_waits *waits;       /* names waits; NULL until there is one */
+    struct session_locks *locks;       /* who holds what is waited for; NULL until there is one */
+    struct session_throttle *throttle; /* from the window's start on; else NULL */
+    struct wait_counts *counts;        /* --counts; else NULL */
     struct id_map stack_of_wait; /* place of a wait, as it is counted -> the stack that a look saw there */
     const struct unwinder_backend *backend;
     struct unwinder *unwinder;
@@ -160,6 +161,9 @@ uint32_t session_snapshot_blocked(struct session *session, const struct process 
 uint32_t session_synthetic_location(struct session *session, const char *text);
 /* For time whose stacks the rights are missing for; state is STATE_ON_CPU or STATE_BLOCKED. */
 uint32_t session_unpermitted_stack(struct session *session, enum thread_state state);
+/* The stack of a thread that a CPU quota keeps from its CPU, marked as such; SPAN_NO_STACK is allowed. */
+#define SESSION_THROTTLED "[throttled]"
+uint32_t session_throttled_stack(struct session *session, uint32_t stack);
 /* Adds such time up in profile->loss. */
 void session_count_unpermitted(struct session *session);
 
@@ -193,6 +197,12 @@ void session_wait_text(const struct session *session, const char *raw_text, char
 void session_waits_settle(struct session *session);
 uint64_t session_waits_cpu_ns(const struct session *session); /* outside our own process */
 void session_waits_close(struct session *session);
+
+/* session_throttle.c: what the CPU quotas of the target's control groups did. */
+void session_throttle_begin(struct session *session);
+void session_throttle_turn(struct session *session, uint64_t now_ns); /* often: most times it does nothing */
+void session_throttle_end(struct session *session);                   /* when all spans are made */
+void session_throttle_close(struct session *session);
 
 /* session_counts.c: exact counts of waits. All but open do nothing when they were not asked for. */
 int session_counts_open(struct session *session, struct error *err);

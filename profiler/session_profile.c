@@ -225,6 +225,19 @@ static uint32_t stack_without_code(struct maker *maker, enum thread_state state)
     return stack_table_push(maker->profile->stacks, STACK_EMPTY, frame);
 }
 
+/* Takes the mark away. */
+static bool take_throttled(const struct maker *maker, uint32_t *stack)
+{
+    struct stack_node leaf = stack_table_get(maker->session->stacks, *stack);
+    const struct location *location = location_table_get(maker->session->locations, leaf.frame);
+
+    if (location->kind != LOCATION_SYNTHETIC ||
+        strcmp(string_table_get(maker->profile->strings, location->owner), SESSION_THROTTLED) != 0)
+        return false;
+    *stack = leaf.parent;
+    return true;
+}
+
 static bool keep_kernel(const struct maker *maker, enum thread_state state)
 {
     enum session_kernel_frames kernel = maker->session->options->kernel;
@@ -235,6 +248,7 @@ static bool keep_kernel(const struct maker *maker, enum thread_state state)
 static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_state state)
 {
     struct stack_table *stacks = maker->profile->stacks;
+    bool throttled = take_throttled(maker, &raw_stack);
     size_t count = list_locations(maker, raw_stack);
     bool has_wait = leaf_is_wait(maker, count);
     size_t first = has_wait ? 1 : 0; /* its place is taken by the frame that is made below */
@@ -251,8 +265,9 @@ static uint32_t make_stack(struct maker *maker, uint32_t raw_stack, enum thread_
         stack = stack_table_push(stacks, stack, wait_frame(maker, count, kernel_count, has_wait));
         break;
     case STATE_RUNNABLE:
-        stack =
-            stack_table_push(stacks, stack, synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE, "[runnable]"));
+        stack = stack_table_push(
+            stacks, stack,
+            synthetic_frame(maker, FRAME_WAIT, WAIT_RUNNABLE, throttled ? SESSION_THROTTLED : "[runnable]"));
         break;
     case STATE_STOPPED:
         stack =

@@ -46,6 +46,17 @@ uint32_t session_unpermitted_stack(struct session *session, enum thread_state st
     return stack_table_push(session->stacks, STACK_EMPTY, session_synthetic_location(session, text));
 }
 
+uint32_t session_throttled_stack(struct session *session, uint32_t stack)
+{
+    uint32_t mark = session_synthetic_location(session, SESSION_THROTTLED);
+
+    if (stack == SPAN_NO_STACK || stack == CALIBRATION_LOST_STACK)
+        stack = STACK_EMPTY;
+    if (stack != STACK_EMPTY && stack_table_get(session->stacks, stack).frame == mark)
+        return stack;
+    return stack_table_push(session->stacks, stack, mark);
+}
+
 static uint64_t count_unpermitted_spans(const struct session *session, uint32_t thread,
                                         const uint32_t unpermitted[2])
 {

@@ -158,6 +158,14 @@ static uint32_t take_stack(struct session *session, const struct thread *thread,
     return stack;
 }
 
+static uint32_t observed_stack(struct session *session, const struct thread *thread,
+                               const struct tick_look *look)
+{
+    uint32_t stack = take_stack(session, thread, look);
+
+    return look->throttled ? session_throttled_stack(session, stack) : stack;
+}
+
 static enum observed_state observed_state(enum tick_look_state state)
 {
     switch (state) {
@@ -290,7 +298,7 @@ static void take_look(struct session *session, const struct tick_look *look)
     if (look->unchanged)
         return;
     session_locks_note(session, thread, look, STACK_EMPTY, 0);
-    stack = take_stack(session, thread, look);
+    stack = observed_stack(session, thread, look);
     session->threads.items[thread->id].last_state = thread_state_of(look->state);
     session->threads.items[thread->id].last_stack = stack;
     calibration_observe(session->calibration, thread->id,

@@ -45,6 +45,7 @@ struct tick_look {
     enum tick_stack stack;
     bool unchanged;       /* off its CPU since it was given out last: only counters and time are set */
     bool uninterruptible; /* state D */
+    bool throttled;       /* TICK_RUNNABLE, and a CPU quota is why; false where that cannot be told */
     uint64_t time_ns;
     uint64_t start_time_ns; /* since boot; 0 = unknown */
     uint64_t on_cpu_ns, runnable_ns, voluntary_switches, involuntary_switches;

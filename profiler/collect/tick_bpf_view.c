@@ -57,6 +57,7 @@ static void fill_look(struct tick_bpf_view *view, const struct tick_record *reco
         .stack = look_stack(record),
         .unchanged = (record->flags & TICK_UNCHANGED) != 0,
         .uninterruptible = (record->state & UNINTERRUPTIBLE) != 0,
+        .throttled = (record->flags & TICK_THROTTLED) != 0,
         .time_ns = record->time_ns,
         .start_time_ns = record->start_time_ns,
         .on_cpu_ns = record->on_cpu_ns,

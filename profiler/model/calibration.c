@@ -113,6 +113,11 @@ static bool is_off_cpu(enum observed_state state)
     return state == OBSERVED_BLOCKED || state == OBSERVED_STOPPED;
 }
 
+static bool is_stack(uint32_t stack)
+{
+    return stack != SPAN_NO_STACK && stack != CALIBRATION_LOST_STACK;
+}
+
 static enum thread_state span_state(enum observed_state state)
 {
     switch (state) {
@@ -263,8 +268,11 @@ static void lay_shares(struct track *track, const struct observation *now, const
         seen_before ? last->stack : SPAN_NO_STACK);
     lay(track, shares->runnable_ns, STATE_RUNNABLE, runnable_stack);
     lay_on_cpu(track, shares->on_cpu_ns, now->time_ns);
-    if (now->state == OBSERVED_BLOCKED && now->stack != SPAN_NO_STACK && now->stack != CALIBRATION_LOST_STACK)
+    if (now->state == OBSERVED_BLOCKED && is_stack(now->stack))
         span_list_resolve(&track->list, STATE_BLOCKED, now->time_ns, now->stack);
+    /* It waited for a CPU between two looks that both found it running: likewise. */
+    if (now->state == OBSERVED_RUNNABLE && is_stack(now->stack))
+        span_list_resolve(&track->list, STATE_RUNNABLE, now->time_ns, now->stack);
     lay(track, shares->after_ns, span_state(now->state), now->stack);
 }
 
@@ -376,6 +384,12 @@ void calibration_finish(struct calibration *calibration, uint64_t end_ns)
         extend(track, end_ns);
         close_track(track, end_ns);
     }
+}
+
+void calibration_change(struct calibration *calibration, uint32_t thread, const struct span_change *change)
+{
+    if (thread < calibration->tracks.count)
+        span_list_change(&calibration->tracks.items[thread].list, change);
 }
 
 static struct span_list *list_at(void *owner, size_t index)

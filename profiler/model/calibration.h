@@ -70,6 +70,9 @@ void calibration_observe(struct calibration *calibration, uint32_t thread,
 void calibration_on_cpu_stack(struct calibration *calibration, uint32_t thread, uint64_t time_ns,
                               uint32_t stack);
 
+/* Changes stacks of what was accounted for so far. */
+void calibration_change(struct calibration *calibration, uint32_t thread, const struct span_change *change);
+
 /* To be called now and then: keeps all spans within the budget. */
 void calibration_keep_budget(struct calibration *calibration, struct span_budget *budget);
 

@@ -128,6 +128,16 @@ struct profile_looks {
     uint64_t stacks_recalled; /* of these, known from an earlier wait at the same place */
 };
 
+/* The CPU quota of the target's control group, or of one that it lies in: of several the one that held it up most. All zero
+ * without one, and where that cannot be read. */
+struct profile_quota {
+    uint64_t periods; /* of the window; counted by the kernel when they end */
+    uint64_t throttled_periods;
+    uint64_t throttled_ns; /* summed over CPUs */
+    uint64_t quota_ns,
+        period_ns; /* so much CPU time in each period; 0 = not known, or taken away meanwhile */
+};
+
 struct profile_meta {
     char *title;        /* "srv (1234)"; never NULL */
     char *command_line; /* of the profiler; never NULL */
@@ -154,6 +164,7 @@ struct profile {
     size_t lock_wait_count;
     struct profile_loss loss;
     struct profile_looks looks;
+    struct profile_quota quota;
     struct profile_meta meta;
     struct profile_index *index; /* private */
 };

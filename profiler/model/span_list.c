@@ -1,6 +1,7 @@
 #include "profiler/model/span_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "profiler/base/clock.h"
 #include "profiler/base/vec.h"
@@ -77,4 +78,51 @@ void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t
             span->stack = stack;
     }
     list->first_unresolved[state] = list->count;
+}
+
+/* In two at time_ns, which lies within the span. */
+static void split(struct span_list *list, size_t index, uint64_t time_ns)
+{
+    struct span *span;
+
+    list->spans = vec_reserve(list->spans, &list->capacity, list->count + 1, sizeof *list->spans);
+    span = &list->spans[index];
+    memmove(span + 1, span, (list->count - index) * sizeof *span);
+    list->count++;
+    span[1].start_ns = time_ns;
+    span[1].duration_ns -= time_ns - span->start_ns;
+    span->duration_ns = time_ns - span->start_ns;
+    for (int state = 0; state < STATE_COUNT; state++)
+        if (list->first_unresolved[state] > index)
+            list->first_unresolved[state]++;
+}
+
+void span_list_change(struct span_list *list, const struct span_change *change)
+{
+    uint64_t left_ns = change->since_ns < change->until_ns ? change->limit_ns : 0;
+
+    for (size_t i = list->count; i-- > 0 && left_ns > 0;) {
+        uint64_t begin_ns = list->spans[i].start_ns;
+        uint64_t end_ns = begin_ns + list->spans[i].duration_ns;
+        size_t changed = i;
+
+        if (end_ns <= change->since_ns)
+            return;
+        if (list->spans[i].state != change->state || begin_ns >= change->until_ns)
+            continue;
+        if (end_ns > change->until_ns) {
+            split(list, i, change->until_ns);
+            end_ns = change->until_ns;
+        }
+        if (begin_ns < change->since_ns)
+            begin_ns = change->since_ns;
+        if (end_ns - begin_ns > left_ns)
+            begin_ns = end_ns - left_ns;
+        if (begin_ns > list->spans[i].start_ns) {
+            split(list, i, begin_ns);
+            changed = i + 1;
+        }
+        list->spans[changed].stack = change->stack(change->context, list->spans[changed].stack);
+        left_ns -= end_ns - begin_ns;
+    }
 }

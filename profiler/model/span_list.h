@@ -46,4 +46,16 @@ void span_list_cut(struct span_list *list, uint64_t end_ns);
 /* Gives the stack to the spans of a state that have none and ended a second or less before time_ns. */
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack);
 
+/* A part of the time of one state gets another stack: that within [since_ns, until_ns), and of it the latest, limit_ns at
+ * most. */
+struct span_change {
+    uint64_t since_ns, until_ns;
+    uint64_t limit_ns;
+    enum thread_state state;
+    uint32_t (*stack)(void *context, uint32_t stack); /* the new one for an old one, or for SPAN_NO_STACK */
+    void *context;
+};
+
+void span_list_change(struct span_list *list, const struct span_change *change);
+
 #endif

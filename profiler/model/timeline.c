@@ -233,6 +233,12 @@ void timeline_finish(struct timeline *timeline, uint64_t end_ns)
     }
 }
 
+void timeline_change(struct timeline *timeline, uint32_t thread, const struct span_change *change)
+{
+    if (thread < timeline->tracks.count)
+        span_list_change(&timeline->tracks.items[thread].list, change);
+}
+
 static struct span_list *list_at(void *owner, size_t index)
 {
     struct timeline *timeline = owner;

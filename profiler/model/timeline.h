@@ -55,6 +55,9 @@ void timeline_doubt(struct timeline *timeline, uint32_t thread, uint64_t since_n
  * one was missed. */
 uint64_t timeline_switches_in(const struct timeline *timeline, uint32_t thread);
 
+/* Changes stacks of the spells that are over. */
+void timeline_change(struct timeline *timeline, uint32_t thread, const struct span_change *change);
+
 /* To be called now and then: keeps all spans within the budget. */
 void timeline_keep_budget(struct timeline *timeline, struct span_budget *budget);
 

@@ -90,7 +90,7 @@ static inline struct profile *fixture_empty(void)
     return fixture_new("sleep (4321)", 20 * NS_PER_MS);
 }
 
-/* 75 % of the time is a parent's own, 25 % that of its one child. */
+/* 75 % of the time is a parent's own, 25 % that of its one child. With a CPU quota. */
 static inline struct profile *fixture_quarter(void)
 {
     struct profile *profile = fixture_new("quarter (77)", NS_PER_S);
@@ -103,6 +103,11 @@ static inline struct profile *fixture_quarter(void)
     fixture_sample(profile, thread, 0, 500 * NS_PER_MS, parent, STATE_ON_CPU);
     fixture_sample(profile, thread, 500 * NS_PER_MS, 250 * NS_PER_MS, child, STATE_ON_CPU);
     fixture_sample(profile, thread, 750 * NS_PER_MS, 250 * NS_PER_MS, parent, STATE_ON_CPU);
+    profile->quota = (struct profile_quota){.periods = 10,
+                                            .throttled_periods = 3,
+                                            .throttled_ns = 250 * NS_PER_MS,
+                                            .quota_ns = 50 * NS_PER_MS,
+                                            .period_ns = 100 * NS_PER_MS};
     return profile;
 }
 

@@ -237,6 +237,20 @@ static void a_wait_between_looks_takes_the_next_one(void **state)
     calibration_destroy(c);
 }
 
+static void a_queue_wait_between_looks_takes_the_next_one(void **state)
+{
+    struct calibration *c = begun(NULL);
+
+    (void)state;
+    look(c, (struct look){1000, 0, 0, 0, 0, OBSERVED_RUNNING, SPAN_NO_STACK});
+    look(c, (struct look){1010, 5, 5, 0, 1, OBSERVED_RUNNING, SPAN_NO_STACK});
+    look(c, (struct look){1020, 10, 5, 0, 2, OBSERVED_RUNNABLE, WAIT_A});
+    calibration_finish(c, 1020 * MS);
+    assert_tiles(c, 1000 * MS, 1020 * MS);
+    assert_int_equal(sum(c, STATE_RUNNABLE, WAIT_A), 10 * MS);
+    calibration_destroy(c);
+}
+
 static void a_lost_stack_stays_lost(void **state)
 {
     struct calibration *c = begun(NULL);
@@ -579,6 +593,7 @@ int main(void)
         cmocka_unit_test(an_awake_thread_that_waits_is_runnable_once),
         cmocka_unit_test(an_awake_thread_that_never_got_a_cpu_ends_runnable),
         cmocka_unit_test(a_wait_between_looks_takes_the_next_one),
+        cmocka_unit_test(a_queue_wait_between_looks_takes_the_next_one),
         cmocka_unit_test(a_lost_stack_stays_lost),
         cmocka_unit_test(stopped_is_its_own_state),
         cmocka_unit_test(on_cpu_time_goes_to_its_samples_in_equal_parts),

@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "profiler/collect/bpf/throttled.h"
 #include "profiler/collect/bpf/tick_record.h"
 
 /* What is read of the kernel's structures; the loader finds the real offsets in the kernel's BTF. */
@@ -270,7 +271,7 @@ static void begin_record(struct task_struct *task, struct tick_record *record, b
 {
     record->tid = (__u32)task->pid;
     record->pid = (__u32)task->tgid;
-    record->flags = on_cpu ? TICK_ON_CPU : 0;
+    record->flags = on_cpu ? TICK_ON_CPU : is_throttled(task) ? TICK_THROTTLED : 0;
     record->state = task->__state;
     record->kernel_count = 0;
     record->stack_bytes = 0;

@@ -22,6 +22,7 @@ enum tick_flags {
     TICK_STACK_REFUSED = 16, /* user space said not to touch this thread's memory */
     TICK_UNCHANGED =
         32, /* off its CPU all the time since it was given out last: its stacks are as they were */
+    TICK_THROTTLED = 64, /* wants a CPU, and is kept from it by a quota */
 };
 
 /* One thread as a pass found it. stack_bytes bytes of its user stack, from sp upwards, follow, and then as many as make it
