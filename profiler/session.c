@@ -140,8 +140,8 @@ static void fill_meta(struct session *session, int64_t start_unix_ns)
     struct utsname name;
 
     meta->frequency_hz = session->options->frequency_hz;
-    meta->start_unix_ns = start_unix_ns;
-    meta->duration_ns = session->window_end_ns - session->window_start_ns;
+    meta->start_unix_ns = start_unix_ns + (int64_t)(session->report_start_ns - session->window_start_ns);
+    meta->duration_ns = session->window_end_ns - session->report_start_ns;
     profile_set_text(&meta->engines, session->choice);
     if (uname(&name) == 0) {
         profile_set_text(&meta->host, name.nodename);
@@ -214,6 +214,7 @@ static int run_opened(struct session *session, struct error *err)
         session_tick_turn(session, true);
     }
     session_throttle_begin(session);
+    session->report_start_ns = session->options->command ? clock_now_ns() : session->window_start_ns;
     if (session->observer->started != NULL)
         session->observer->started(session->observer->context, session->choice, session->limits);
     sample_until_done(session);

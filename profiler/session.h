@@ -26,7 +26,8 @@ enum session_call_graph { SESSION_CALL_GRAPH_AUTO, SESSION_CALL_GRAPH_DWARF, SES
 struct session_options {
     const pid_t *pids; /* at least one */
     size_t pid_count;
-    bool children;        /* their descendants too, alive now or forked later */
+    bool children; /* their descendants too, alive now or forked later */
+    bool command;  /* the process is yet to execute what is to be profiled: observer->started lets it */
     uint64_t duration_ns; /* 0 = until stopped or until the targets are gone */
     double frequency_hz;
     enum session_mode mode;

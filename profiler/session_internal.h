@@ -101,6 +101,9 @@ struct session {
 
     struct span_budget span_budget;
     uint64_t window_start_ns;
+    bool command_began; /* a record told when */
+    uint64_t
+        report_start_ns; /* of what is told: later than the window's where a command was yet to be executed */
     uint64_t window_end_ns;
     uint64_t next_survey_ns;
     uint64_t samples;
@@ -136,6 +139,8 @@ void session_unwatch_process(struct session *session, pid_t pid);
 
 /* Adds a process with its threads and mappings as /proc shows them. 0, or -errno (-ESRCH: gone meanwhile). */
 int session_add_existing_process(struct session *session, pid_t pid);
+/* One that began at begin_ns, without its threads; NULL: gone meanwhile. */
+struct process *session_add_found_process(struct session *session, pid_t pid, uint64_t begin_ns);
 /* A process that was just forked: it inherits the parent's mappings. */
 struct process *session_add_forked_process(struct session *session, const struct process *parent, pid_t pid,
                                            uint64_t time_ns);

@@ -329,6 +329,20 @@ static bool is_wanted(const struct session *session, enum thread_state state)
     return true;
 }
 
+/* To what is told; false where nothing is left. */
+static bool clip_span(const struct session *session, struct span *span)
+{
+    uint64_t end_ns = span->start_ns + span->duration_ns;
+
+    if (span->start_ns >= session->report_start_ns)
+        return true;
+    if (end_ns <= session->report_start_ns)
+        return false;
+    span->start_ns = session->report_start_ns;
+    span->duration_ns = end_ns - session->report_start_ns;
+    return true;
+}
+
 static void add_samples(struct maker *maker, uint32_t thread, struct profile_thread *profile_thread)
 {
     size_t count;
@@ -339,22 +353,26 @@ static void add_samples(struct maker *maker, uint32_t thread, struct profile_thr
 
     session_idle_begin_thread(maker->idle, spans, count);
     for (size_t i = 0; i < count; i++) {
-        const struct span *span = &spans[i];
+        struct span clipped = spans[i];
+        const struct span *span = &clipped;
         enum thread_state state = span->state;
 
+        if (!clip_span(maker->session, &clipped))
+            continue;
+
         ledger->lifetime_ns += span->duration_ns;
+        if (!is_wanted(maker->session, span->state))
+            continue; /* nor is it loss */
         if (span->state == STATE_UNKNOWN ||
             (is_without_stack(span) && (span->state == STATE_BLOCKED || span->state == STATE_IDLE)))
             ledger->lost_ns += span->duration_ns;
         if (span->state == STATE_ON_CPU && is_without_stack(span))
             ledger->unsampled_ns += span->duration_ns;
-        if (!is_wanted(maker->session, span->state))
-            continue;
         if (state == STATE_BLOCKED && !is_without_stack(span) &&
             session_idle_is(maker->idle, span->stack, stack_of_span(maker, span)))
             state = STATE_IDLE;
         profile_add_sample(maker->profile, thread,
-                           &(struct sample){.start_ns = span->start_ns - maker->session->window_start_ns,
+                           &(struct sample){.start_ns = span->start_ns - maker->session->report_start_ns,
                                             .weight_ns = span->duration_ns,
                                             .stack = stack_of_span(maker, span),
                                             .state = state});
@@ -373,8 +391,8 @@ static void make_thread(struct maker *maker, uint32_t id)
     profile_add_thread(maker->profile, thread->process, thread->tid, thread->comm, thread->is_main);
     profile_thread = &maker->profile->threads[id];
     profile_thread->begin_ns =
-        thread->begin_ns > session->window_start_ns ? thread->begin_ns - session->window_start_ns : 0;
-    profile_thread->end_ns = end_ns > session->window_start_ns ? end_ns - session->window_start_ns : 0;
+        thread->begin_ns > session->report_start_ns ? thread->begin_ns - session->report_start_ns : 0;
+    profile_thread->end_ns = end_ns > session->report_start_ns ? end_ns - session->report_start_ns : 0;
     if (profile_thread->end_ns < profile_thread->begin_ns)
         profile_thread->end_ns = profile_thread->begin_ns;
     if (known->begin_known && known->end_known) {

@@ -97,6 +97,10 @@ static void handle_comm(struct session *session, const struct perf_record *recor
         thread_set_comm(thread, record->comm.comm);
     if (process == NULL || !record->comm.exec)
         return;
+    if (session->options->command && !session->command_began && process->pid == session->options->pids[0]) {
+        session->command_began = true;
+        session->report_start_ns = record->time_ns;
+    }
     /* exec: nothing of the old image is mapped any more. By now it may be gone or have execed again: then
      * comm will do. */
     address_space_clear(&process->space);

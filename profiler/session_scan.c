@@ -38,7 +38,7 @@ static int check_pid(pid_t pid, struct error *err)
         error_say(err, -EINVAL, "process %d (%s): it is a kernel thread", pid, stat.comm);
         return error_hint(err, "only processes with user code can be profiled");
     }
-    if (stat.state == 'Z' || stat.state == 'X') {
+    if ((stat.state == 'Z' || stat.state == 'X') && stat.thread_count <= 1) {
         error_say(err, -ESRCH, "process %d (%s): it is a zombie: it has ended and waits to be reaped", pid,
                   stat.comm);
         return error_hint(err, "profile its parent, process %d, or start it again", stat.parent_pid);

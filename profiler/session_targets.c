@@ -247,34 +247,61 @@ static enum thread_state likely_state(char state)
     }
 }
 
+/* Of one that is found in the middle of the window, to the clock tick: no earlier than the window. */
+static uint64_t begin_of(const struct session *session, const struct proc_stat *stat)
+{
+    uint64_t since_boot_ns = stat->start_time_ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t boot_offset_ns = clock_boot_offset_ns();
+    uint64_t begin_ns = since_boot_ns > boot_offset_ns ? since_boot_ns - boot_offset_ns : 0;
+
+    return begin_ns > session->window_start_ns ? begin_ns : session->window_start_ns;
+}
+
 static void add_existing_thread(struct session *session, struct process *process, pid_t tid)
 {
     char comm[PROCESS_COMM_SIZE] = "";
     struct proc_stat stat;
     struct thread *thread;
     enum thread_state likely;
+    uint64_t begin_ns;
 
-    if (proc_read_stat(process->pid, tid, &stat) < 0 || proc_read_comm(process->pid, tid, comm) < 0)
+    if (proc_read_stat(process->pid, tid, &stat) < 0 || proc_read_comm(process->pid, tid, comm) < 0 ||
+        stat.state == 'Z' || stat.state == 'X')
         return;
     likely = likely_state(stat.state);
-    thread = session_add_thread(session, process, tid, comm, session->window_start_ns, likely, false);
+    begin_ns = begin_of(session, &stat);
+    thread = session_add_thread(session, process, tid, comm, begin_ns, likely,
+                                begin_ns > session->window_start_ns);
     if (likely == STATE_ON_CPU || session->timeline == NULL)
         return;
     timeline_initial_stack(session->timeline, thread->id, clock_now_ns(),
                            session_snapshot_blocked(session, process, tid));
 }
 
-int session_add_existing_process(struct session *session, pid_t pid)
+struct process *session_add_found_process(struct session *session, pid_t pid, uint64_t begin_ns)
 {
     AUTO_FREE char *executable = NULL;
     struct process *process;
-    int r = proc_read_executable(pid, &executable);
+
+    if (proc_read_executable(pid, &executable) < 0)
+        return NULL;
+    process = process_table_add_process(session->processes, pid, executable, begin_ns);
+    hold_target(session, process);
+    session_read_mappings(session, process);
+    return process;
+}
+
+int session_add_existing_process(struct session *session, pid_t pid)
+{
+    struct proc_stat stat;
+    struct process *process;
+    int r = proc_read_stat(pid, 0, &stat);
 
     if (r < 0)
         return r;
-    process = process_table_add_process(session->processes, pid, executable, session->window_start_ns);
-    hold_target(session, process);
-    session_read_mappings(session, process);
+    process = session_add_found_process(session, pid, begin_of(session, &stat));
+    if (process == NULL)
+        return -ESRCH;
     for (bool found_new = true; found_new;) {
         AUTO_FREE pid_t *tids = NULL;
         size_t count = 0;

@@ -24,14 +24,6 @@ static const double lowest_stack_share = 0.02;
 /* What copying and walking a stack takes, roughly. */
 static const double stack_cost_ns = 30000;
 
-static uint64_t clock_ns(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* Without CAP_SYSLOG, or with kptr_restrict, all addresses read as zero. */
 static bool are_kernel_names_hidden(void)
 {
@@ -57,7 +49,7 @@ int session_tick_open(struct session *session, const struct tick_backend *backen
     control->rate_hz = session->options->frequency_hz;
     control->stack_share = 1;
     control->kernel_names_hidden = are_kernel_names_hidden();
-    control->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+    control->boot_offset_ns = clock_boot_offset_ns();
     return 0;
 }
 
@@ -217,10 +209,10 @@ static struct thread *add_found_thread(struct session *session, const struct tic
     uint64_t begin_ns = begin_of(session, look);
 
     if (process == NULL) {
-        if (session_add_existing_process(session, look->pid) < 0)
+        process = session_add_found_process(session, look->pid, begin_ns);
+        if (process == NULL)
             return NULL;
         session_watch_process(session, look->pid);
-        return process_table_find_thread(session->processes, look->tid);
     }
     if (proc_read_comm(look->pid, look->tid, comm) < 0)
         memcpy(comm, process->executable, strnlen(process->executable, sizeof comm - 1));

@@ -15,6 +15,11 @@ uint64_t clock_now_ns(void)
     return read_clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_boot_offset_ns(void)
+{
+    return read_clock_ns(CLOCK_BOOTTIME) - read_clock_ns(CLOCK_MONOTONIC);
+}
+
 uint64_t clock_self_cpu_ns(void)
 {
     return read_clock_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -9,6 +9,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 uint64_t clock_now_ns(void);
-uint64_t clock_self_cpu_ns(void); /* CPU time that this process has used */
+uint64_t clock_self_cpu_ns(void);    /* CPU time that this process has used */
+uint64_t clock_boot_offset_ns(void); /* what to take from a time since boot (CLOCK_BOOTTIME) */
 
 #endif

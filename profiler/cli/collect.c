@@ -109,6 +109,7 @@ static int find_target(struct run *run, char **ret_name, struct error *err)
         if (r < 0)
             return r;
         options->pids[0] = run->command.pid;
+        options->session.command = true;
         options->pid_count = 1;
         *ret_name = string_copy(slash != NULL ? slash + 1 : options->command[0]);
     } else {
@@ -259,7 +260,7 @@ static int finish_command(struct run *run, int code)
     case EXIT_PROFILE:
         return command_code;
     case EXIT_LOSS:
-        return EXIT_COMMAND_LOSS;
+        return command_code != 0 ? command_code : EXIT_COMMAND_LOSS;
     default:
         return EXIT_COMMAND_NO_PROFILE;
     }
