@@ -28,6 +28,9 @@ struct tables {
     uint32_t *label_of_node;
 };
 
+static const char element_begin[] = "<script type=\"application/json\" class=\"data\">";
+static const char element_end[] = "}</script>\n";
+
 enum { DIGITS_MAX = 20, MODULE_NONE = 0 };
 
 /* Hundreds of thousands of numbers: fprintf takes four times as long. */
@@ -41,13 +44,6 @@ static void put_uint(FILE *out, uint64_t value)
         value /= 10;
     } while (value > 0);
     fwrite_unlocked(digits + first, 1, sizeof digits - first, out);
-}
-
-static void put_int(FILE *out, int64_t value)
-{
-    if (value < 0)
-        putc_unlocked('-', out);
-    put_uint(out, (uint64_t)(value < 0 ? -value : value));
 }
 
 /* A JSON string that is XML text too, and HTML text where somebody pastes the picture into a page: no character in it means
@@ -128,15 +124,20 @@ static void put_tables(struct tables *tables)
 
 static void put_nodes(struct tables *tables)
 {
-    int64_t depth = 0;
+    int64_t depth = -1;
 
-    fputs(",\n\"nodes\":[", tables->out);
+    fputs("{\"nodes\":[", tables->out);
     for (size_t i = 0; i < tables->tree->count; i++) {
         if (i > 0)
             putc_unlocked(',', tables->out);
-        put_int(tables->out, (int64_t)tables->tree->nodes[i].depth - depth);
+        int64_t up = depth + 1 - (int64_t)tables->tree->nodes[i].depth;
+
+        if (up > 0) {
+            putc_unlocked('-', tables->out);
+            put_uint(tables->out, (uint64_t)up);
+            putc_unlocked(',', tables->out);
+        }
         depth = tables->tree->nodes[i].depth;
-        putc_unlocked(',', tables->out);
         put_uint(tables->out, tables->label_of_node[i]);
     }
     putc_unlocked(']', tables->out);
@@ -147,7 +148,7 @@ static void put_selves(struct tables *tables)
     size_t last = 0;
     bool first = true;
 
-    fputs(",\n\"selves\":[", tables->out);
+    fputs("{\"selves\":[", tables->out);
     for (size_t i = 0; i < tables->tree->count; i++) {
         const struct call_node *node = &tables->tree->nodes[i];
         enum wait_kind wait =
@@ -198,7 +199,8 @@ void svg_data_write(FILE *out, const struct profile *profile, const struct call_
     tables.label_of_node = memory_zeroed(tree->count, sizeof *tables.label_of_node);
     for (size_t i = 0; i < tree->count; i++)
         tables.label_of_node[i] = label_of(&tables, &tree->nodes[i]);
-    fputs("<script type=\"application/json\" class=\"data\">{\"version\":1", out);
+    fputs(element_begin, out);
+    fputs("{\"version\":1", out);
     put_key_text(out, "title", profile->meta.title);
     put_key_text(out, "facts", texts->facts);
     put_key_text(out, "loss", texts->loss != NULL ? texts->loss : "");
@@ -211,9 +213,13 @@ void svg_data_write(FILE *out, const struct profile *profile, const struct call_
     fprintf(out, "],\"threads\":\"%s\",\"idleNode\":%" PRIu32, threads_name(options->threads),
             tree->idle_node);
     put_tables(&tables);
+    fputs(element_end, out);
+    fputs(element_begin, out);
     put_nodes(&tables);
+    fputs(element_end, out);
+    fputs(element_begin, out);
     put_selves(&tables);
-    fputs("}</script>\n", out);
+    fputs(element_end, out);
     free(tables.label_of_node);
     free(tables.labels.items);
     id_map_finish(&tables.label_ids);

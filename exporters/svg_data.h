@@ -1,13 +1,15 @@
-/* The whole call tree inside an SVG, for the script that makes it interactive: a <script> element of type application/json,
- * which no browser runs. viewer-assets/flame_tree.js reads it.
+/* The whole call tree inside an SVG, for the script that makes it interactive (viewer-assets/flame_tree.js reads
+ * it): three <script> elements of type application/json, which no browser runs. Three, because XML readers that
+ * use libxml2 refuse a text of 10,000,000 bytes.
  *
  *   {"version": 1, "title", "facts", "loss": texts, "durationUs", "totalUs",
- *    "reasons": [["cpu", "on CPU"], ...],          name and label
+ *    "reasons": [["cpu", "on CPU"], ...],     name and label
  *    "threads": "pool"|"each"|"merge", "idleNode": node or 0,
  *    "strings": ["", ...],
- *    "frames": [name, module, kind, ...],          three numbers a frame; kind 0 is a group, else enum frame_kind + 1
- *    "nodes": [depth step, frame, ...],            two numbers a node, parents first: depth against the node before, plus the frame
- *    "selves": [node step, reason, us, ...]}       three numbers: own time of a node; node against the entry before
+ *    "frames": [name, module, kind, ...]}     three numbers a frame; kind 0 is a group, else enum frame_kind + 1
+ *   {"nodes": [frame or -up, ...]}            a node's frame, parents first: below the node before it, or below the
+ *                                             one that is "up" levels higher
+ *   {"selves": [node step, reason, us, ...]}  three numbers: own time of a node, counted on from the entry before
  *
  * Own times add up to totalUs. Nothing is left out for being narrow: that is the drawing's business. */
 #ifndef STALLGRAPH_EXPORTERS_SVG_DATA_H

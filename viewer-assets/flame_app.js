@@ -33,11 +33,12 @@ const flameApp = (() => {
             const swatch = svg("svg", { class: "swatch", width: 16, height: 16, "aria-hidden": "true" },
                                svg("g", { class: `f ${name} own` }, svg("rect", { width: 16, height: 16, rx: 3 }), sign));
             const facts = `${flameLabel.time(us)} \u00b7 ${flameLabel.threads(us, data.durationUs)} threads`;
-            const busy = reason === idle || totals[idle] === 0 ? "" : ` \u00b7 ${flameLabel.share(us, busyUs)} without idle`;
+            const busy = reason === idle || totals[idle] === 0 ? "" : `${flameLabel.share(us, busyUs)} without idle`;
             const made = button("", `Show or hide: ${label}`, () => { state.shown[reason] = !state.shown[reason]; reshape(); record(); },
                                 { class: "reason", "data-reason": name });
             made.append(swatch, html("span", { class: "what" }, html("b", {}, `${label} ${flameLabel.share(us, data.totalUs)}`),
-                                     html("small", {}, facts + busy), html("small", { class: "hidden-note" }, "hidden")));
+                                     html("small", {}, facts), html("small", { class: "hidden-note" }, "hidden: press to show"),
+                                     html("small", {}, busy)));
             return made;
         }
 
@@ -52,13 +53,25 @@ const flameApp = (() => {
             return bar;
         }
 
+        // The leaf in which most of a reason's time is spent: what the wait is for.
+        function mainLeaf(reason) {
+            const us = new Float64Array(data.frames.length / 3);
+            base.selfNode.forEach((node, i) => { if (base.selfReason[i] === reason) us[base.frame[node]] += base.selfUs[i]; });
+            const frame = us.reduce((best, time, i) => (time > us[best] ? i : best), 0);
+            return data.strings[data.frames[3 * frame]];
+        }
+
         // What the picture says, in a sentence: the largest part of the time that is not idle.
         function lead() {
             const largest = totals.reduce((best, us, reason) => (reason !== idle && us > (totals[best] ?? 0) ? reason : best), -1);
             if (largest < 0) return data.totalUs > 0 ? "All threads were idle." : "Nothing was sampled in this window.";
             const [name, label] = data.reasons[largest];
-            const waits = ["database", "network", "lock", "disk", "sleep"].includes(name);
-            return `${flameLabel.share(totals[largest], busyUs)} of the time that is not idle: ${waits ? "waiting, " : ""}${label}`;
+            const target = mainLeaf(largest).replace(/^\[wait: (.*)\]$/, "$1");
+            const share = `${flameLabel.share(totals[largest], busyUs)} of ${totals[idle] > 0 ? "all time that is not idle" : "all time"}`;
+            if (name === "cpu") return `${share} is spent on a CPU`;
+            if (name === "runnable") return `${share} waits for a CPU`;
+            if (name === "unknown" || name === "stopped") return `${share} is ${label}`;
+            return `${share} waits: ${label}, mostly ${target}`;
         }
 
         function threadChoice() {
@@ -338,7 +351,7 @@ const flameApp = (() => {
 
     // In a picture of its own: takes the place of the still one, which stays where this fails.
     function start(picture) {
-        const data = JSON.parse(picture.querySelector("script.data").textContent);
+        const data = Object.assign({}, ...[...picture.querySelectorAll("script.data")].map((part) => JSON.parse(part.textContent)));
         const host = svg("foreignObject", { width: "100%", height: "100%" });
         const kept = ["viewBox", "width", "height", "role", "aria-label"].map((name) => [name, picture.getAttribute(name)]);
         const still = picture.querySelector("g.still");

@@ -30,13 +30,19 @@ const flameTree = (() => {
     }
 
     function read(data) {
-        const count = data.nodes.length / 2;
+        const count = data.nodes.reduce((sum, value) => sum + (value >= 0 ? 1 : 0), 0);
         const entries = data.selves.length / 3;
         const columns = { depth: new Uint32Array(count), frame: new Uint32Array(count), selfNode: new Uint32Array(entries),
                           selfReason: new Uint8Array(entries), selfUs: new Float64Array(entries) };
-        for (let n = 0; n < count; n++) {
-            columns.depth[n] = (n > 0 ? columns.depth[n - 1] : 0) + data.nodes[2 * n];
-            columns.frame[n] = data.nodes[2 * n + 1];
+        let depth = 0;
+        let node = 0;
+        for (const value of data.nodes) {
+            if (value < 0) {
+                depth += value;
+                continue;
+            }
+            columns.depth[node] = depth++;
+            columns.frame[node++] = value;
         }
         for (let i = 0; i < entries; i++) {
             columns.selfNode[i] = (i > 0 ? columns.selfNode[i - 1] : 0) + data.selves[3 * i];
