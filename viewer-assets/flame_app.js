@@ -9,6 +9,9 @@ const flameApp = (() => {
                   ["Escape", "everything again"], ["/", "search names"], ["n, N", "next, previous match"], ["c", "copy the name"],
                   ["l", "copy a link to this view"], ["i", "root above or below"], ["?", "this list"]];
 
+    const WAITS = { database: "waits for a database", network: "waits for the network", lock: "waits for a lock", disk: "waits for a disk",
+                    sleep: "is sleep", other: "waits for something else" };
+
     function mount(host, data) {
         const base = flameTree.read(data);
         const totals = base.reasonUs.map((column) => (column === null ? 0 : column[0]));
@@ -67,11 +70,9 @@ const flameApp = (() => {
             if (largest < 0) return data.totalUs > 0 ? "All threads were idle." : "Nothing was sampled in this window.";
             const [name, label] = data.reasons[largest];
             const target = mainLeaf(largest).replace(/^\[wait: (.*)\]$/, "$1");
-            const share = `${flameLabel.share(totals[largest], busyUs)} of ${totals[idle] > 0 ? "all time that is not idle" : "all time"}`;
-            if (name === "cpu") return `${share} is spent on a CPU`;
-            if (name === "runnable") return `${share} waits for a CPU`;
-            if (name === "unknown" || name === "stopped") return `${share} is ${label}`;
-            return `${share} waits: ${label}, mostly ${target}`;
+            const share = `${flameLabel.share(totals[largest], busyUs)} of the time${totals[idle] > 0 ? " that is not idle" : ""}`;
+            if (!Object.hasOwn(WAITS, name)) return `${share}: ${label}`;
+            return `${share} ${WAITS[name]}${target === name ? "" : `, mostly ${target}`}`;
         }
 
         function threadChoice() {
