@@ -126,13 +126,11 @@ const flameApp = (() => {
             const held = ui.area.contains(document.activeElement);
             const width = Math.floor(ui.chart.clientWidth);
             state.columnPx ??= flameView.measureColumn(ui.area);
-            const nodes = state.found === null ? [] : state.found.nodes;
-            const view = { tree: state.tree, us: state.us, shown: state.shown, zoom: state.zoom, upward: state.upward,
-                           matched: new Set(nodes), searching: state.expression !== null, columnPx: state.columnPx };
+            const view = { tree: state.tree, us: state.us, shown: state.shown, zoom: state.zoom, upward: state.upward, columnPx: state.columnPx };
             state.boxes = flameView.draw(ui.area, view, width);
             ui.back.disabled = state.trail.length === 0;
             ui.whole.disabled = state.zoom === 0;
-            ui.next.disabled = ui.previous.disabled = nodes.length === 0;
+            flameView.mark(state.boxes, state.found?.nodes ?? null);
             select(boxOf(state.selected) === undefined ? state.zoom : state.selected, held);
         }
 
@@ -170,7 +168,7 @@ const flameApp = (() => {
             state.us = flameTree.weigh(state.tree, state.shown);
             if (state.us[state.zoom] === 0) state.zoom = 0;
             ui.reasons.forEach((made, reason) => made?.setAttribute("aria-pressed", String(state.shown[reason])));
-            search(state.query);
+            refresh();
         }
 
         function regroup(threads) {
@@ -200,6 +198,13 @@ const flameApp = (() => {
             }
             ui.search.setAttribute("aria-invalid", String(text !== "" && state.expression === null));
             ui.result.textContent = said;
+            ui.next.disabled = ui.previous.disabled = (state.found?.nodes.length ?? 0) === 0;
+            flameView.mark(state.boxes, state.found?.nodes ?? null);
+        }
+
+        // The search again in what is shown now, and all of it drawn anew.
+        function refresh() {
+            search(state.query);
             render();
         }
 
@@ -227,7 +232,7 @@ const flameApp = (() => {
             state.trail.push(state.zoom);
             state.zoom = node;
             state.selected = node;
-            search(state.query);
+            refresh();
             record(true);
         }
 
@@ -236,7 +241,7 @@ const flameApp = (() => {
             const from = state.zoom;
             state.zoom = state.trail.pop();
             state.selected = from;
-            search(state.query);
+            refresh();
             record();
         }
 
@@ -298,7 +303,7 @@ const flameApp = (() => {
             const goal = flameTree.follow(state.tree, fields.get("at") ?? "");
             state.zoom = state.us[goal.node] > 0 ? goal.node : 0;
             state.selected = state.zoom;
-            search(state.query);
+            refresh();
             if (!goal.whole) ui.note.textContent = "the linked frame is not in this profile; this is its nearest caller";
         }
 

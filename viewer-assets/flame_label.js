@@ -4,10 +4,10 @@ const flameLabel = (() => {
 
     const ELLIPSIS = "\u2026";
 
-    function threeDigits(value) {
-        const decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
-        return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-    }
+    // Made once: toLocaleString makes one each time, which is most of the time a picture takes.
+    const FORMATS = [0, 1, 2].map((digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+
+    const threeDigits = (value) => FORMATS[value >= 100 ? 0 : value >= 10 ? 1 : 2].format(value);
 
     // "63.2 s", "4.05 ms", "12 us"
     function time(us) {

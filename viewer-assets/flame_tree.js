@@ -80,7 +80,9 @@ const flameTree = (() => {
     // A tree of the same time: only: a group's name, the others left out; merge: the level of the groups left out.
     function regroup(tree, only, merge) {
         const frames = [tree.frame[0]];
-        const children = [new Map()];
+        const children = [[]];
+        const known = new Map(); // parent and frame, as one number -> node
+        const frameCount = tree.data.frames.length / 3;
         const place = new Uint32Array(tree.count);
         const dropped = new Uint8Array(tree.count);
         let idle = 0;
@@ -90,13 +92,15 @@ const flameTree = (() => {
             dropped[n] = dropped[up] || (threads && only !== null && threadsName(tree, n) !== only) ? 1 : 0;
             place[n] = place[up];
             if (dropped[n] || (threads && merge)) continue;
-            const siblings = children[place[up]];
-            if (!siblings.has(tree.frame[n])) {
-                siblings.set(tree.frame[n], frames.length);
-                frames.push(tree.frame[n]);
-                children.push(new Map());
+            const key = place[up] * frameCount + tree.frame[n];
+            let node = known.get(key);
+            if (node === undefined) {
+                node = frames.push(tree.frame[n]) - 1;
+                children.push([]);
+                children[place[up]].push(node);
+                known.set(key, node);
             }
-            place[n] = siblings.get(tree.frame[n]);
+            place[n] = node;
             if (n === tree.idle) idle = place[n];
         }
         return renumber(tree, frames, children, { place, dropped, idle });
@@ -114,7 +118,7 @@ const flameTree = (() => {
             number[node] = n;
             columns.depth[n] = depth;
             columns.frame[n] = frames[node];
-            const below = [...children[node].values()].sort((a, b) => (name(a) < name(b) ? 1 : name(a) > name(b) ? -1 : b - a));
+            const below = children[node].sort((a, b) => (name(a) < name(b) ? 1 : name(a) > name(b) ? -1 : b - a));
             for (const child of below) left.push([child, depth + 1]);
         }
         tree.selfNode.forEach((node, i) => {

@@ -84,10 +84,9 @@ const flameView = (() => {
         if (verdict.own) classes.push("own");
         if (flameTree.isGroup(tree, box.node)) classes.push("group");
         if (box.above) classes.push("above");
-        if (view.matched.size > 0 || view.searching) classes.push(view.matched.has(box.node) ? "match" : "dim");
         const group = svg("g", { class: classes.join(" "), role: "treeitem", tabindex: "-1", "aria-level": tree.depth[box.node] + 1,
                                  "aria-label": describe(view, box.node), "data-node": box.node },
-                          svg("rect", { x: left.toFixed(2), y, width: Math.max(width, 0).toFixed(2), height: ROW_PX, "aria-hidden": "true" }));
+                          svg("rect", { x: left.toFixed(2), y, width: Math.max(width, 0).toFixed(2), height: ROW_PX }));
         const text = label(view, box, verdict, Math.floor((width - 2 * PADDING_PX) / view.columnPx));
         if (text !== "") {
             const drawn = svg("text", { x: (left + PADDING_PX).toFixed(2), y: y + BASELINE_PX, "aria-hidden": "true" });
@@ -97,7 +96,16 @@ const flameView = (() => {
         return group;
     }
 
-    // Puts the frames into area, an svg element. view: {tree, us, shown, zoom, upward, matched: Set of nodes, searching, columnPx}.
+    // What matches a search stands out; matches: a list of nodes, null without a search.
+    function mark(boxes, matches) {
+        const matched = new Set(matches ?? []);
+        for (const box of boxes) {
+            box.element.classList.toggle("match", matched.has(box.node));
+            box.element.classList.toggle("dim", matches !== null && !matched.has(box.node));
+        }
+    }
+
+    // Puts the frames into area, an svg element. view: {tree, us, shown, zoom, upward, columnPx}.
     // Returns the boxes drawn, each with its element.
     function draw(area, view, width) {
         const boxes = choose(view.tree, view.us, view.zoom, width);
@@ -120,5 +128,5 @@ const flameView = (() => {
         return width > 0 ? width * 1.005 : 7.3;
     }
 
-    return { draw, measureColumn, svg, html, SIGNS };
+    return { draw, mark, measureColumn, svg, html, SIGNS };
 })();
