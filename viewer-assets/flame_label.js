@@ -55,8 +55,8 @@ const flameLabel = (() => {
         if (/::/.test(name)) {
             const short = withoutArguments(name);
             if (short.length <= columns) return short;
-            const last = ELLIPSIS + short.slice(short.lastIndexOf("::"));
-            if (last.length <= columns || columns < 10) return cut(last.length <= columns ? last : short.slice(short.lastIndexOf("::") + 2), columns);
+            const last = short.slice(short.lastIndexOf("::") + 2);
+            return last.length + 3 <= columns ? `${ELLIPSIS}::${last}` : cut(last, columns);
         }
         return cut(name, columns);
     }

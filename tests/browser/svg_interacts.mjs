@@ -175,6 +175,24 @@ async function groupsThreads(page) {
     same(await frame(page, "worker-*").count(), 1, "groups again");
 }
 
+// Colour is never the only sign of a reason, and names lose what tells least.
+async function labels(page) {
+    const seen = await page.evaluate(() => {
+        const data = JSON.parse(document.querySelector("script.data").textContent);
+        return { unsigned: data.reasons.map(([name]) => name).filter((name) => !flameView.SIGNS[name]),
+                 signs: new Set(data.reasons.map(([name]) => flameView.SIGNS[name])).size, reasons: data.reasons.length,
+                 fits: [["a::b<int, c>::push_back(d const&)", 40], ["a::b<int, c>::push_back(d const&)", 23], ["a::b<int, c>::push_back(d const&)", 16],
+                        ["a::b<int, c>::push_back(d const&)", 6], ["[wait: tcp 10.0.0.5:5432]", 18], ["poll", 2], ["operator<", 8]]
+                     .map(([name, columns]) => flameLabel.fit(name, columns)),
+                 times: [12, 4050, 63.2e6, 2041e6].map(flameLabel.time), shares: [[1, 1e6], [4, 1e4], [621, 1000], [0, 0]].map(([part, whole]) => flameLabel.share(part, whole)) };
+    });
+    same(seen.unsigned.join(), "", "reasons without a sign");
+    same(seen.signs, seen.reasons, "different signs");
+    same(seen.fits.join("|"), "a::b<int, c>::push_back(d const&)|a::b<\u2026>::push_back(\u2026)|\u2026::push_back(\u2026)|push_\u2026|tcp 10.0.0.5:5432||operato\u2026", "names cut");
+    same(seen.times.join("|"), "12 \u00b5s|4.05 ms|63.2 s|2,041 s", "times");
+    same(seen.shares.join("|"), "< 0.01 %|0.04 %|62.1 %|0 %", "shares");
+}
+
 async function isAccessible(page) {
     await page.evaluate(fs.readFileSync(path.join(folder, "node_modules/axe-core/axe.min.js"), "utf8"));
     const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
@@ -258,7 +276,7 @@ await withBrowser(folder, async (browser) => {
     const open = async (where) => { await page.goto("about:blank"); await page.goto(server.url + where); await page.waitForSelector(".viewer"); };
 
     const first = `/p/${path.basename(files[0])}`;
-    for (const work of [zoomsAndGoesBack, searches, switchesStates, obeysKeys, tellsDetails, groupsThreads, isAccessible, restoresFromLink]) {
+    for (const work of [zoomsAndGoesBack, searches, switchesStates, obeysKeys, tellsDetails, groupsThreads, labels, isAccessible, restoresFromLink]) {
         await check(work.name, faults, async () => { await open(first); await work(page, browser, faults); });
     }
     for (const file of files) {
