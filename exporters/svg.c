@@ -1,4 +1,5 @@
-/* A flame graph as a picture of its own: no script, no other file, readable where neither would be allowed.
+/* A flame graph as a picture of its own: no other file, and readable where no script is allowed. Where one is, the script at the
+ * end of the file (viewer-assets/) replaces the still picture by one to zoom and search in, drawn from the whole tree.
  *
  * The root is at the top and callees hang below (an "icicle"): a page opens at its top, so that the legend
  * and the callers are seen at once however deep the stacks are, and the waits, which are leaves, hang out at
@@ -13,6 +14,7 @@
 #include "exporters/exporter.h"
 #include "exporters/human.h"
 #include "exporters/output.h"
+#include "exporters/svg_data.h"
 #include "exporters/svg_label.h"
 #include "exporters/svg_layout.h"
 #include "exporters/text_safe.h"
@@ -53,6 +55,8 @@ struct svg {
     struct svg_layout layout;
     uint64_t thread_count; /* that have samples */
     unsigned y;            /* how far down the page is filled */
+    char *facts;
+    char *loss; /* NULL: nothing was lost */
 };
 
 static uint64_t busy_us(const struct svg *svg)
@@ -190,26 +194,31 @@ static char *loss_text(const struct profile *profile, uint64_t total_us)
     return used > 0 ? string_format("Not known: %s", text) : NULL;
 }
 
+/* The profile in one line. Caller frees. */
+static char *facts_text(const struct svg *svg)
+{
+    const struct profile_meta *meta = &svg->profile->meta;
+    AUTO_FREE char *host =
+        meta->host[0] != '\0' ? string_format(" \xC2\xB7 %s", meta->host) : string_copy("");
+
+    return string_format("%s of thread time \xC2\xB7 %s threads \xC2\xB7 window %s \xC2\xB7 %s%s",
+                         human_time_us(svg->layout.total_us).text, human_count(svg->thread_count).text,
+                         human_time_us(duration_us(svg)).text, human_utc(meta->start_unix_ns).text, host);
+}
+
 static void write_header(struct svg *svg)
 {
     const struct profile_meta *meta = &svg->profile->meta;
-    AUTO_FREE char *loss = loss_text(svg->profile, svg->layout.total_us);
     AUTO_FREE char *safe_title = text_safe(meta->title, TEXT_XML);
     AUTO_FREE char *title = svg_label_fit(safe_title, 110); /* of about 10 px */
-    AUTO_FREE char *host =
-        meta->host[0] != '\0' ? string_format(" \xC2\xB7 %s", meta->host) : string_copy("");
-    AUTO_FREE char *facts =
-        string_format("%s of thread time \xC2\xB7 %s threads \xC2\xB7 window %s \xC2\xB7 %s%s",
-                      human_time_us(svg->layout.total_us).text, human_count(svg->thread_count).text,
-                      human_time_us(duration_us(svg)).text, human_utc(meta->start_unix_ns).text, host);
 
     fprintf(svg->out, "<text class=\"heading\" x=\"%d\" y=\"%d\">", MARGIN, MARGIN + 16);
     xml_text(svg->out, title);
     fputs("</text>\n", svg->out);
     svg->y = MARGIN + 22;
-    write_line(svg, "muted", facts);
-    if (loss != NULL)
-        write_line(svg, "loss", loss);
+    write_line(svg, "muted", svg->facts);
+    if (svg->loss != NULL)
+        write_line(svg, "loss", svg->loss);
     svg->y += 6;
     if (svg->layout.total_us == 0) {
         write_line(svg, "label", "Nothing was sampled in this window.");
@@ -220,6 +229,9 @@ static void write_header(struct svg *svg)
                "Width is time. Colour says what most of a frame\xE2\x80\x99s time went to: strong where it "
                "was spent, pale in the "
                "callers above, grey where it is mixed.");
+    write_line(
+        svg, "muted",
+        "This is the still picture. To zoom, search and filter, download the file and open it in a browser.");
     svg->y += 4;
 }
 
@@ -376,15 +388,29 @@ static void write_head(const struct svg *svg)
     write_aria_label(svg);
     fputs(">\n<title>", svg->out);
     xml_raw_text(svg->out, svg->profile->meta.title);
-    fprintf(svg->out, "</title>\n<style>\n%s</style>\n", viewer_asset_flamegraph_css);
+    fprintf(svg->out, "</title>\n<style>\n%s%s</style>\n", viewer_asset_flamegraph_css,
+            viewer_asset_viewer_css);
     fputs("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", svg->out);
 }
 
 static void write_body(struct svg *svg)
 {
+    fputs("<g class=\"still\">\n", svg->out);
     write_header(svg);
     write_frames(svg);
     write_footer(svg);
+    fputs("</g>\n", svg->out);
+}
+
+/* In CDATA: the sources hold no "]]>", or the file would not be well-formed, which the golden check would notice. */
+static void write_script(FILE *out)
+{
+    fputs("<script><![CDATA[\n", out);
+    fputs(viewer_asset_flame_tree_js, out);
+    fputs(viewer_asset_flame_label_js, out);
+    fputs(viewer_asset_flame_view_js, out);
+    fputs(viewer_asset_flame_app_js, out);
+    fputs("]]></script>\n", out);
 }
 
 static int svg_write(const struct profile *profile, const struct export_options *options, FILE *out,
@@ -399,6 +425,8 @@ static int svg_write(const struct profile *profile, const struct export_options 
     for (size_t i = 0; i < profile->thread_count; i++)
         svg.thread_count += profile->threads[i].sample_count > 0;
     svg_layout_init(&svg.layout, profile, tree, &limits);
+    svg.facts = facts_text(&svg);
+    svg.loss = loss_text(profile, svg.layout.total_us);
 
     /* The head comes first in the file, and states the height that the body turns out to have. */
     svg.out = open_memstream(&body, &body_size);
@@ -408,11 +436,16 @@ static int svg_write(const struct profile *profile, const struct export_options 
         svg.out = out;
         write_head(&svg);
         fwrite(body, 1, body_size, out);
+        svg_data_write(out, profile, tree, &options->tree,
+                       &(struct svg_texts){.facts = svg.facts, .loss = svg.loss});
+        write_script(out);
         fputs("</svg>\n", out);
     }
     bool failed = body == NULL;
 
     free(body);
+    free(svg.facts);
+    free(svg.loss);
     svg_layout_finish(&svg.layout);
     call_tree_destroy(tree);
     return failed ? error_set(err, -ENOMEM, "draw the flame graph") : output_check(out, err);

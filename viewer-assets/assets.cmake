@@ -1,6 +1,6 @@
 # Builds the files of viewer-assets/ into the export layer: each becomes an array of exporters/viewer_assets.h, named after its
 # file. Nothing but CMake is needed for it.
-set(viewer_assets flamegraph.css)
+set(viewer_assets flamegraph.css viewer.css flame_tree.js flame_label.js flame_view.js flame_app.js)
 
 set(assets_source ${PROJECT_BINARY_DIR}/viewer_assets.c)
 list(TRANSFORM viewer_assets PREPEND ${PROJECT_SOURCE_DIR}/viewer-assets/ OUTPUT_VARIABLE viewer_asset_files)

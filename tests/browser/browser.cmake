@@ -8,3 +8,5 @@ stallgraph_test(browser.speedscope_refuses 600 ${TESTS_DIR}/browser/run.sh ${BRO
                 ${golden}/server.speedscope.json)
 stallgraph_test(browser.svg 300 ${TESTS_DIR}/browser/run.sh ${BROWSER_DIR} svg_draws.mjs ${golden}/server.svg
                 ${golden}/hostile.svg ${golden}/quarter.svg ${golden}/empty.svg)
+stallgraph_test(browser.svg_interacts 300 ${TESTS_DIR}/browser/run.sh ${BROWSER_DIR} svg_interacts.mjs ${golden}/server.svg
+                ${golden}/hostile.svg ${golden}/quarter.svg ${golden}/empty.svg)

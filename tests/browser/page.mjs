@@ -17,7 +17,8 @@ export function packages(folder) {
     return createRequire(path.join(path.resolve(folder), "package.json"));
 }
 
-// Serves files, and an empty page at /blank: routes maps a prefix of the URL to a folder or to a single file. Returns { url, close }.
+// Serves files, and an empty page at /blank: routes maps a prefix of the URL to a folder, to a single file or to { text, type }.
+// With "?still" no script may run in what is served. Returns { url, close }.
 export function serve(routes) {
     const server = http.createServer((request, response) => {
         const wanted = decodeURIComponent(new URL(request.url, "http://127.0.0.1/").pathname);
@@ -26,6 +27,11 @@ export function serve(routes) {
             return;
         }
         const prefix = Object.keys(routes).filter((p) => wanted.startsWith(p)).sort((a, b) => b.length - a.length)[0];
+        const policy = request.url.endsWith("?still") ? { "content-security-policy": "script-src 'none'" } : {};
+        if (typeof routes[prefix] === "object") {
+            response.writeHead(200, { "content-type": routes[prefix].type, ...policy }).end(routes[prefix].text);
+            return;
+        }
         const root = prefix === undefined ? undefined : path.resolve(routes[prefix]);
         const file = root === undefined ? undefined : path.join(root, wanted.slice(prefix.length));
         if (file === undefined || !(file === root || file.startsWith(root + path.sep)) || !fs.existsSync(file) ||
@@ -33,7 +39,7 @@ export function serve(routes) {
             response.writeHead(404).end();
             return;
         }
-        response.writeHead(200, { "content-type": TYPES[path.extname(file)] ?? "application/octet-stream" });
+        response.writeHead(200, { "content-type": TYPES[path.extname(file)] ?? "application/octet-stream", ...policy });
         fs.createReadStream(file).pipe(response);
     });
     return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve({

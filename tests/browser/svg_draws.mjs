@@ -1,4 +1,4 @@
-// Opens SVG files in the browser, alone and as an image of a page, and measures what it made of them.
+// Opens SVG files in the browser where no script may run, alone and as an image of a page, and measures what it made of them.
 //
 //   run.sh FOLDER svg_draws.mjs FILE...
 import path from "node:path";
@@ -9,6 +9,7 @@ import { newPage, serve, withBrowser } from "./page.mjs";
 function measure() {
     const faults = [];
     if (document.documentElement.localName !== "svg") return ["it is not drawn as a picture: " + document.documentElement.textContent.slice(0, 200)];
+    if (document.querySelector("g.still") === null) return ["the still picture is gone"];
     const area = document.querySelector("svg.frames");
     for (const group of area === null ? [] : area.querySelectorAll("g")) {
         const rect = group.querySelector("rect").getBoundingClientRect();
@@ -18,7 +19,7 @@ function measure() {
         if (text !== null && text.getBoundingClientRect().right > rect.right + 0.5) faults.push(`the text ${text.textContent} leaves its frame`);
         if (getComputedStyle(group.querySelector("rect")).fill === "rgb(0, 0, 0)") faults.push(`${text?.textContent} has no colour`);
     }
-    for (const text of document.querySelectorAll(":scope > text")) {
+    for (const text of document.querySelectorAll("g.still > text")) {
         if (text.getBoundingClientRect().right > document.documentElement.getBoundingClientRect().right)
             faults.push(`the line ${text.textContent} leaves the page`);
     }
@@ -33,7 +34,7 @@ async function open(browser, server, folder, file) {
         for (const [scheme, width] of [["light", 1400], ["dark", 1400], ["light", 390]]) {
             await page.emulateMedia({ colorScheme: scheme });
             await page.setViewportSize({ width, height: 800 });
-            await page.goto(`${server.url}/p/${name}`);
+            await page.goto(`${server.url}/p/${name}?still`);
             faults.push(...(await page.evaluate(measure)).slice(0, 5).map((fault) => `${scheme} ${width}: ${fault}`));
             await page.screenshot({ path: path.join(folder, "pictures", `${name}.${scheme}.${width}.png`) });
         }

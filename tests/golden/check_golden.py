@@ -6,6 +6,7 @@ check_golden.py PREFIX...     PREFIX.speedscope.json, PREFIX.folded and PREFIX.s
 check_golden.py --self-test   files with a fault in them must be refused
 """
 
+import collections
 import json
 import os
 import re
@@ -140,10 +141,35 @@ def read_folded(data):
             "depth": max((len(stack) - (3 if stack[0] == "[idle]" else 2) for stack, _ in stacks), default=0)}
 
 
+def read_svg_tree(root):
+    """The call tree that the script draws: time by path of names, as folded text has it."""
+    parts = [part for part in root.iter(SVG + "script") if part.get("class") == "data"]
+    tree = {key: value for part in parts for key, value in json.loads(part.text).items()}
+    names = [tree["strings"][i].replace(";", ":") for i in tree["frames"][0::3]]
+    require(set(tree["frames"][2::3]) <= {0, 1, 2, 3, 4}, "a kind of frame that there is not")
+    paths, path = [], []
+    for value in tree["nodes"]:
+        if value < 0:
+            require(-value <= len(path), "up beyond the root")
+            del path[value:]
+            continue
+        path.append(names[value])
+        paths.append(tuple(path[1:]))
+    stacks, node = collections.Counter(), 0
+    for step, reason, self_us in zip(*[iter(tree["selves"])] * 3):
+        node += step
+        require(self_us > 0 and 0 <= reason < len(tree["reasons"]), "an entry without time, or of no reason")
+        stacks[paths[node]] += self_us
+    require(sum(stacks.values()) == tree["totalUs"], "own times do not add up to the total")
+    return stacks
+
+
 def read_svg(data):
     text = data.decode("utf-8")
     root = ET.fromstring(text)
     require(not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), "control characters")
+    stacks = read_svg_tree(root)
+    require(sum(1 for _ in root.iter(SVG + "script")) == 4, "another number of scripts")
     require(root.tag == SVG + "svg" and root.get("role") == "img" and root.get("aria-label"), "root, role or label")
     require(sum(1 for _ in root.iter()) < 10000, "10,000 elements or more")
     total = int(root.get("data-total-us"))
@@ -172,7 +198,8 @@ def read_svg(data):
         under_idle = idle and any(r[0] == 1 and r[3] == "[idle]" and r[1] - TINY <= left and right <= r[2] + TINY
                                   for r in rects)
         widest[row - (4 if under_idle else 3)] = True
-    return {"total_us": total, "rects": rects, "depth": max(widest, default=-1) + 1}
+    require(sum(stacks.values()) == total, "the tree's total is not the picture's")
+    return {"total_us": total, "rects": rects, "stacks": stacks, "depth": max(widest, default=-1) + 1}
 
 
 def check_profile(prefix):
@@ -186,6 +213,7 @@ def check_profile(prefix):
         subprocess.run(["xmllint", "--noout", prefix + ".svg"], check=True)
     totals = [part["total_us"] for part in (speedscope, folded, svg)]
     depths = [part["depth"] for part in (speedscope, folded, svg)]
+    require(dict(folded["stacks"]) == dict(svg["stacks"]), "the stacks of folded and svg differ")
     require(len(set(totals)) == 1, f"totals differ: {totals}")
     require(len(set(depths)) == 1, f"depths differ: {depths}")
     return speedscope, folded, svg
@@ -244,6 +272,8 @@ def self_test():
         (read_folded, "server.folded", b"housekeeper;", b"house\xc2\x85keeper;"),
         (read_svg, "quarter.svg", b'<rect x="0%" width="25%"', b'<rect x="80%" width="25%"'),
         (read_svg, "hostile.svg", b"&lt;&lt;", b"<&lt;"),
+        (read_svg, "quarter.svg", b"{\"selves\":[", b"{\"selves\":[0,0,5,"),
+        (read_svg, "quarter.svg", b"{\"nodes\":[", b"{\"nodes\":[-7,"),
         (read_svg, "server.svg", b">PQexec</text>", b">" + b"PQexec" * 60 + b"</text>"),
     ]
     for reader, name, good, bad in faults:

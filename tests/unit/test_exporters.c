@@ -206,6 +206,32 @@ static void test_very_deep_stack(void **state)
     profile_destroy(profile);
 }
 
+/* Nothing in a name begins or ends an element, or a string of the data. */
+static void test_svg_keeps_markup_out(void **state)
+{
+    (void)state;
+    static const char markup[] = "</script><script>run()</script>]]><img onerror='run()'>\"\\&lt;";
+    struct profile *profile = fixture_new(markup, NS_PER_S);
+    uint32_t process = profile_add_process(profile, 7, markup);
+    uint32_t thread = profile_add_thread(profile, process, 7, markup, false);
+    uint32_t stack =
+        stack_table_push(profile->stacks, STACK_EMPTY, fixture_frame(profile, FRAME_USER, markup, markup));
+    size_t size = 0;
+
+    profile_set_text(&profile->meta.host, markup);
+    profile_set_text(&profile->meta.engines, markup);
+    fixture_sample(profile, thread, 0, NS_PER_S, stack, STATE_ON_CPU);
+    AUTO_FREE char *svg = export_to_memory("svg", profile, &default_options, &size);
+
+    assert_int_equal(count_of(svg, "<script"), 4);
+    assert_int_equal(count_of(svg, "</script"), 4);
+    assert_int_equal(count_of(svg, "]]>"), 1);
+    assert_null(strstr(svg, "<img"));
+    assert_non_null(strstr(svg, "\"\\u003c/script\\u003e\\u003cscript\\u003erun()"));
+    assert_non_null(strstr(svg, "\\u0022\\u005c\\u0026lt;\""));
+    profile_destroy(profile);
+}
+
 /* Many frames, all wide enough: the widest are drawn. */
 static void test_svg_stays_small(void **state)
 {
@@ -305,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_folded_options),
         cmocka_unit_test(test_folded_merges_equal_lines),
         cmocka_unit_test(test_very_deep_stack),
+        cmocka_unit_test(test_svg_keeps_markup_out),
         cmocka_unit_test(test_svg_stays_small),
         cmocka_unit_test(test_speedscope_microseconds),
         cmocka_unit_test(test_full_disk),
