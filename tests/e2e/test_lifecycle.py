@@ -133,3 +133,44 @@ def short_lived_threads_are_counted(t):
     asleep, running = together.waiting(), together.state("on-cpu").sampled()
     check_share("its sleep is named", asleep.having("lives_briefly"), asleep, at_least=0.85)
     check_share("its work is named", running.having("lives_briefly"), running, at_least=0.8)
+
+
+@test
+def short_lived_children_are_given_their_own_time(t):
+    """A process that is found by a look before its fork is told of has not been there since the start."""
+    process = t.start(["bash", "-c", "echo '{}'; while :; do /bin/sleep 0.02; done"])
+    result = t.collect("-p", process.pid, "--max-loss", 100, duration=2)
+    profile = result.profile
+    alive = sum(thread["lifetimeNs"] for thread in profile.own["threads"])
+    print(f"{len(profile.own['threads'])} threads, {alive / NS:.2f} s of lifetimes in {profile.duration_ns / NS:.2f} s")
+    check(len(profile.own["threads"]) > 4, "the children are missing")
+    # bash, and never more than one child.
+    check(alive <= 2.15 * profile.duration_ns, "more time than two processes have")
+    lost = sum(thread["lostNs"] for thread in profile.own["threads"])
+    check(lost <= 0.1 * alive, f"{lost / alive:.1%} is lost")
+
+
+@test
+def process_without_its_main_thread_is_profiled(t):
+    """Its main thread has ended, others run on: it is no zombie."""
+    code = (
+        "import ctypes, sys, threading, time\n"
+        "print('{}', flush=True)\n"
+        "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
+        "time.sleep(0.1)\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    process = t.start(["/usr/bin/python3", "-c", code])
+    time.sleep(0.5)
+    result = t.collect("-p", process.pid, duration=1)
+    waiting = sum(s[1] for thread in result.profile.threads for s in thread.samples if "[wait" in s[0][-1:][0] if s[0])
+    check(waiting > 0.9 * NS, f"{waiting / NS:.2f} s of waiting")
+
+
+@test
+def off_cpu_mode_has_no_loss_of_running_time(t):
+    """Time on a CPU that no sample tells of is no loss where it was not asked for."""
+    process = t.workload("ping_pong")
+    result = t.collect("-p", process.pid, "--mode", "off-cpu", duration=1)
+    unsampled = sum(thread["unsampledNs"] for thread in result.profile.own["threads"])
+    check(unsampled == 0, f"{unsampled} ns")
