@@ -264,6 +264,9 @@ static void write_looks(struct json_writer *json, const struct profile_looks *lo
     json_key_uint(json, "stacksLeftOut", looks->stacks_left_out);
     json_key_uint(json, "stacksRaced", looks->stacks_raced);
     json_key_uint(json, "stacksRecalled", looks->stacks_recalled);
+    json_key_uint(json, "stacksDeep", looks->stacks_deep);
+    json_key_uint(json, "deepFailed", looks->deep_failed);
+    json_key_uint(json, "deepRecalled", looks->deep_recalled);
     json_end_object(json);
 }
 

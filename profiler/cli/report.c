@@ -143,6 +143,21 @@ static void print_waits(FILE *out, const struct profile *profile, const struct t
     }
 }
 
+static void print_truncated(FILE *out, const struct profile *profile)
+{
+    const struct profile_loss *loss = &profile->loss;
+    const struct profile_looks *looks = &profile->looks;
+    char count[32];
+
+    fprintf(out, "  [truncated]: %.1f %% of stacks (%s) do not reach their start",
+            percent(loss->truncated_stacks, loss->unwound_stacks),
+            with_commas(loss->truncated_stacks, count));
+    if (looks->deep_failed > looks->deep_recalled)
+        fprintf(out, "; of %s, the rest above 16 KiB was gone before it was read",
+                with_commas(looks->deep_failed - looks->deep_recalled, count));
+    fputc('\n', out);
+}
+
 static void print_losses(FILE *out, const struct profile *profile, const struct totals *totals)
 {
     const struct profile_loss *loss = &profile->loss;
@@ -160,9 +175,7 @@ static void print_losses(FILE *out, const struct profile *profile, const struct 
         fprintf(out, "  [unsampled]: %.2f %% of thread time ran between samples\n",
                 percent(totals->unsampled_ns, totals->all_ns));
     if (loss->truncated_stacks > 0)
-        fprintf(out, "  [truncated]: %.1f %% of stacks (%s) do not reach their start\n",
-                percent(loss->truncated_stacks, loss->unwound_stacks),
-                with_commas(loss->truncated_stacks, count));
+        print_truncated(out, profile);
 }
 
 /* Said where it is not what was asked for. */
