@@ -48,6 +48,7 @@ struct thread_record {
     enum thread_state last_state;
     uint32_t last_stack; /* SPAN_NO_STACK, CALIBRATION_LOST_STACK */
     uint32_t last_on_cpu_stack;
+    struct wait_length_point last_look; /* time 0 = there was none */
 };
 
 /* Reads memory of the target that no engine copied, in a process that can be given up. It is started when it is needed
@@ -81,6 +82,7 @@ struct tick_control {
     uint64_t check_stacks;
     uint64_t stacks_taken, stacks_left_out, stacks_raced, stacks_recalled;
     uint64_t stacks_deep, deep_failed, deep_recalled; /* as in struct profile_looks */
+    struct wait_length_looks by_wait_length[WAIT_LENGTH_CLASSES];
     struct id_map
         stack_of_site; /* (thread, pc, sp, system call, top of the stack) -> the stack last verified there */
     struct id_map whole_of_copied; /* (thread, sp, frames in the copy) -> the whole stack last read there */

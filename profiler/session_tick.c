@@ -173,6 +173,28 @@ static uint32_t observed_stack(struct session *session, const struct thread *thr
     return look->throttled ? session_throttled_stack(session, stack) : stack;
 }
 
+/* How long its waits have been since the look before. */
+static void note_wait_length(struct session *session, const struct thread *thread,
+                             const struct tick_look *look, uint32_t stack)
+{
+    struct thread_record *known = &session->threads.items[thread->id];
+    const struct wait_length_point before = known->last_look;
+    struct wait_length_looks *looks;
+
+    known->last_look = (struct wait_length_point){
+        .time_ns = look->time_ns,
+        .on_cpu_ns = look->on_cpu_ns,
+        .runnable_ns = look->runnable_ns,
+        .voluntary_switches = look->voluntary_switches,
+    };
+    if (before.time_ns == 0 || look->state != TICK_BLOCKED ||
+        (look->stack != TICK_STACK_WHOLE && look->stack != TICK_STACK_RACED))
+        return;
+    looks = &session->tick.by_wait_length[wait_length_class(wait_length_mean_ns(&before, &known->last_look))];
+    looks->stacks++;
+    looks->lost += stack == CALIBRATION_LOST_STACK;
+}
+
 static enum observed_state observed_state(enum tick_look_state state)
 {
     switch (state) {
@@ -306,6 +328,7 @@ static void take_look(struct session *session, const struct tick_look *look)
         return;
     session_locks_note(session, thread, look, STACK_EMPTY, 0);
     stack = observed_stack(session, thread, look);
+    note_wait_length(session, thread, look, stack);
     session->threads.items[thread->id].last_state = thread_state_of(look->state);
     session->threads.items[thread->id].last_stack = stack;
     calibration_observe(session->calibration, thread->id,
@@ -355,6 +378,8 @@ void session_tick_end(struct session *session)
         .deep_failed = session->tick.deep_failed,
         .deep_recalled = session->tick.deep_recalled,
     };
+    memcpy(session->profile->looks.by_wait_length, session->tick.by_wait_length,
+           sizeof session->tick.by_wait_length);
     if (session->tick.backend == &tick_proc)
         session_exited_add(session);
 }
