@@ -253,6 +253,21 @@ static void write_threads(struct json_writer *json, const struct profile *profil
     }
 }
 
+static void write_wait_lengths(struct json_writer *json, const struct profile_looks *looks)
+{
+    json_key(json, "byWaitLength");
+    json_begin_array(json);
+    for (size_t i = 0; i < WAIT_LENGTH_CLASSES; i++) {
+        json_begin_object(json);
+        if (wait_length_below_ns(i) != UINT64_MAX)
+            json_key_uint(json, "belowNs", wait_length_below_ns(i));
+        json_key_uint(json, "stacks", looks->by_wait_length[i].stacks);
+        json_key_uint(json, "lost", looks->by_wait_length[i].lost);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void write_looks(struct json_writer *json, const struct profile_looks *looks)
 {
     if (looks->passes == 0)
@@ -264,6 +279,10 @@ static void write_looks(struct json_writer *json, const struct profile_looks *lo
     json_key_uint(json, "stacksLeftOut", looks->stacks_left_out);
     json_key_uint(json, "stacksRaced", looks->stacks_raced);
     json_key_uint(json, "stacksRecalled", looks->stacks_recalled);
+    json_key_uint(json, "stacksDeep", looks->stacks_deep);
+    json_key_uint(json, "deepFailed", looks->deep_failed);
+    json_key_uint(json, "deepRecalled", looks->deep_recalled);
+    write_wait_lengths(json, looks);
     json_end_object(json);
 }
 

@@ -103,6 +103,16 @@ static void wait_for_data(struct session *session, int timeout_ms)
         poll(NULL, 0, timeout_ms);
 }
 
+static void tick(struct session *session, uint64_t now_ns)
+{
+    if (!session_tick_hurries(session, now_ns)) {
+        session_tick_turn(session, false);
+        return;
+    }
+    drain(session); /* once more: what was read before may not reach the time of the looks yet */
+    session_tick_take(session);
+}
+
 static void sample_until_done(struct session *session)
 {
     uint64_t next_second_ns = session->window_start_ns + NS_PER_S;
@@ -122,7 +132,7 @@ static void sample_until_done(struct session *session)
         drain(session);
         now_ns = clock_now_ns();
         if (session->tick.tick != NULL && now_ns >= session_tick_due_ns(session))
-            session_tick_turn(session, false);
+            tick(session, now_ns);
         session_survey(session, false);
         session_throttle_turn(session, now_ns);
         passes_alone = session_check_alive(session) ? 0 : passes_alone + 1;
@@ -234,6 +244,7 @@ static void close_session(struct session *session)
     session_waits_close(session);
     session_locks_close(session);
     session_throttle_close(session);
+    session_memory_close(session);
     if (session->unwinder != NULL)
         session->backend->destroy(session->unwinder);
     timeline_destroy(session->timeline);

@@ -48,6 +48,15 @@ struct thread_record {
     enum thread_state last_state;
     uint32_t last_stack; /* SPAN_NO_STACK, CALIBRATION_LOST_STACK */
     uint32_t last_on_cpu_stack;
+    struct wait_length_point last_look; /* time 0 = there was none */
+};
+
+/* Reads memory of the target that no engine copied, in a process that can be given up. It is started when it is needed
+ * first. */
+struct session_memory {
+    struct tick_reader reader;
+    unsigned hangs;
+    struct id_map hung; /* owners whose memory did not answer */
 };
 
 /* How the engine `tick` goes. */
@@ -59,6 +68,10 @@ struct tick_control {
     double rate_hz;
     double stack_share;
     uint64_t next_ns;
+    bool is_late; /* for the rest of a stack whose copy the last looks brought */
+    unsigned
+        hurried_passes; /* so many more whose looks are not left until the next tick, since that was late */
+    uint64_t looks_due_ns; /* 0 = at the next tick */
     uint64_t check_ns,
         check_cpu_ns; /* when the budget was looked at last, and the CPU time used until then */
     uint64_t check_interval_ns;
@@ -68,8 +81,11 @@ struct tick_control {
     uint32_t first_unseen;  /* no thread before this one waits for its first look */
     uint64_t check_stacks;
     uint64_t stacks_taken, stacks_left_out, stacks_raced, stacks_recalled;
+    uint64_t stacks_deep, deep_failed, deep_recalled; /* as in struct profile_looks */
+    struct wait_length_looks by_wait_length[WAIT_LENGTH_CLASSES];
     struct id_map
         stack_of_site; /* (thread, pc, sp, system call, top of the stack) -> the stack last verified there */
+    struct id_map whole_of_copied; /* (thread, sp, frames in the copy) -> the whole stack last read there */
 };
 
 struct session {
@@ -94,7 +110,7 @@ struct session {
     struct unwound_stack unwound; /* scratch: too big for the C stack */
     struct profile *profile;
 
-    struct tick_reader snapshot_reader; /* engine `trace`: of stacks that were blocked before it began */
+    struct session_memory memory;
     VEC_OF(struct target) targets;
     VEC_OF(struct thread_record) threads;
     struct id_map last_ended_of_tid; /* a look may have told of a life whose records come only now */
@@ -160,6 +176,10 @@ void session_release_targets(struct session *session);
 
 /* session_stacks.c: from raw samples to stacks of locations. */
 uint32_t session_unwind(struct session *session, struct process *process, const struct raw_sample *sample);
+/* The same for a thread that did not run when it was looked at: what lies above the copy of its stack is read too, and
+ * counts if the thread has not run since. sample: that of the look, or a part of it. */
+uint32_t session_unwind_look(struct session *session, const struct thread *thread,
+                             const struct tick_look *look, const struct raw_sample *sample);
 /* The stack of a thread that is blocked now, from /proc: pushes "[blocked before attach]" when it cannot be
  * had. */
 uint32_t session_snapshot_blocked(struct session *session, const struct process *process, pid_t tid);
@@ -179,8 +199,10 @@ int session_tick_open(struct session *session, const struct tick_backend *backen
 void session_tick_close(struct session *session);
 /* Begins the books of the threads that were found so far. */
 void session_tick_begin(struct session *session);
-/* The time at which the next pass is due. */
+/* The time at which the next pass is due, or the looks of the last one are. */
 uint64_t session_tick_due_ns(const struct session *session);
+/* Whether it is only the looks that are due: they are to be taken, no pass made. */
+bool session_tick_hurries(const struct session *session, uint64_t now_ns);
 /* Takes the looks of the last pass, whose time the records of the rings have reached by now, and makes
  * another pass. all: over those that did not change too (the first time, and the last). */
 void session_tick_turn(struct session *session, bool all);
@@ -188,6 +210,21 @@ void session_tick_turn(struct session *session, bool all);
 void session_tick_take(struct session *session);
 /* After the last one, before the books are closed. */
 void session_tick_end(struct session *session);
+
+/* session_memory.c: memory of the target beside what the engines copy. */
+
+/* Whose memory is left alone from then on when it does not answer. */
+struct memory_owner {
+    const struct process *process;
+    pid_t tid; /* of a stack; 0 for the process's data */
+};
+
+/* As far as it is mapped from address upwards, at most TICK_READER_MEMORY_BYTES; at *ret_bytes until the next call. Returns
+ * how much that is, or -errno. It waits for a tenth of a second at most when a page does not answer, and not many times. */
+ssize_t session_read_memory(struct session *session, const struct memory_owner *owner, uint64_t address,
+                            size_t size_bytes, const uint8_t **ret_bytes);
+uint64_t session_memory_cpu_ns(const struct session *session); /* outside our own process */
+void session_memory_close(struct session *session);
 
 /* session_waits.c: what blocked threads wait for. */
 
@@ -200,7 +237,6 @@ void session_read_futex(struct session *session, const struct process *process, 
 void session_wait_text(const struct session *session, const char *raw_text, char *ret_text, size_t size);
 /* Waits a moment for names that are still looked for. */
 void session_waits_settle(struct session *session);
-uint64_t session_waits_cpu_ns(const struct session *session); /* outside our own process */
 void session_waits_close(struct session *session);
 
 /* session_throttle.c: what the CPU quotas of the target's control groups did. */

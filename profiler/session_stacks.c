@@ -3,12 +3,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profiler/base/cleanup.h"
 #include "profiler/base/clock.h"
+#include "profiler/base/memory.h"
 #include "profiler/session_internal.h"
+#include "profiler/unwind/stack_rest.h"
 #include "profiler/wait/syscall_name.h"
 #include "profiler/wait/wait_name.h"
 
-enum { SNAPSHOT_STACK_BYTES = TICK_READER_MEMORY_BYTES, SNAPSHOT_TIMEOUT_MS = 100 };
+enum {
+    SNAPSHOT_STACK_BYTES = 16 * 1024, /* read before it is known how much is needed */
+    MAX_KEPT_WHOLE = 1 << 16,         /* whole stacks of deep ones; then it starts afresh */
+};
+
+_Static_assert((int)STACK_REST_FETCH_BYTES <= (int)TICK_READER_MEMORY_BYTES, "a window is read at once");
 
 uint32_t session_synthetic_location(struct session *session, const char *text)
 {
@@ -135,12 +143,8 @@ static void walk(struct session *session, struct process *process, const struct 
     session->backend->walk(session->unwinder, &request, &session->unwound);
 }
 
-uint32_t session_unwind(struct session *session, struct process *process, const struct raw_sample *sample)
+static uint32_t push_kernel(struct session *session, uint32_t stack, const struct raw_sample *sample)
 {
-    uint32_t stack;
-
-    walk(session, process, sample);
-    stack = push_user(session, process);
     for (size_t i = sample->kernel_chain_count; i-- > 0;) {
         const struct location location = {.kind = LOCATION_KERNEL, .address = sample->kernel_chain[i]};
 
@@ -150,22 +154,131 @@ uint32_t session_unwind(struct session *session, struct process *process, const 
     return stack;
 }
 
-/* As much as is mapped from address upwards, read by a process that can be given up when a page does not
- * answer. */
-static size_t read_stack(struct session *session, const struct process *process, uint64_t address)
+uint32_t session_unwind(struct session *session, struct process *process, const struct raw_sample *sample)
 {
-    struct tick_reader *reader = &session->snapshot_reader;
-    struct tick_memory memory = {.pid = process->pid, .address = address};
-    ssize_t got;
+    walk(session, process, sample);
+    return push_kernel(session, push_user(session, process), sample);
+}
 
-    if (reader->bytes == NULL && tick_reader_start(reader, SNAPSHOT_STACK_BYTES, NULL) < 0)
-        return 0;
-    memory.size_bytes = memory_ranges_bytes_from(&session->targets.items[process->id].ranges, process->pid,
-                                                 address, SNAPSHOT_STACK_BYTES);
-    got = tick_reader_read_memory(reader, &memory, 0, SNAPSHOT_TIMEOUT_MS);
-    if ((got == -ETIMEDOUT || got == -EPIPE) && tick_reader_restart(reader, NULL) < 0)
-        tick_reader_stop(reader);
-    return got > 0 ? (size_t)got : 0;
+/* A thread whose stack stays as it is while its count stays the same. */
+struct halted {
+    struct session *session;
+    struct memory_owner owner;
+    uint64_t stack_end;
+    uint64_t switches_in;
+};
+
+enum rest {
+    REST_WALKED,
+    REST_MOVED, /* the thread has run since */
+    REST_UNREADABLE,
+};
+
+static ssize_t fetch_rest(void *context, uint64_t address, size_t size_bytes, const uint8_t **ret_bytes)
+{
+    const struct halted *halted = context;
+
+    return session_read_memory(halted->session, &halted->owner, address, size_bytes, ret_bytes);
+}
+
+static bool has_run(const struct halted *halted)
+{
+    struct proc_schedstat now;
+
+    return proc_read_schedstat(halted->owner.process->pid, halted->owner.tid, &now) < 0 ||
+           now.switches_in != halted->switches_in;
+}
+
+/* After a walk that reached the end of the copy: once more, with what lies above it. Where that cannot be had, or is of
+ * another moment than the copy, the frames of the first walk stay. */
+static enum rest walk_rest(struct halted *halted, const struct raw_sample *sample)
+{
+    struct session *session = halted->session;
+    struct unwound_stack *unwound = &session->unwound;
+    struct stack_rest rest = {.fetch = fetch_rest, .context = halted, .end = halted->stack_end};
+    const struct unwind_request request = {
+        .sample = sample,
+        .space = &halted->owner.process->space,
+        .read_memory = stack_rest_read,
+        .read_context = &rest,
+    };
+    size_t copied_frames = unwound->count;
+    bool moved;
+
+    if (halted->stack_end <= sample->stack_address + sample->stack_size_bytes)
+        return REST_UNREADABLE;
+    if (has_run(halted))
+        return REST_MOVED;
+    stack_rest_begin(&rest, sample);
+    session->backend->walk(session->unwinder, &request, unwound);
+    moved = has_run(halted);
+    if (rest.fetched_bytes > 0 && !moved)
+        return REST_WALKED;
+    unwound->count = copied_frames;
+    unwound->end = UNWIND_COPY_ENDED;
+    return moved ? REST_MOVED : REST_UNREADABLE;
+}
+
+/* The same frames at the same place: the callers above them are taken to be the same too. */
+static uint64_t copied_frames_key(const struct session *session, const struct thread *thread,
+                                  const struct raw_sample *sample)
+{
+    const struct unwound_stack *unwound = &session->unwound;
+    uint64_t key = hash_mix(thread->id, sample->registers.value[REGISTER_RSP]);
+
+    return hash_mix(key, hash_bytes(unwound->addresses, unwound->count * sizeof unwound->addresses[0]));
+}
+
+static void keep_whole(struct id_map *whole_of_copied, uint64_t key, uint32_t stack)
+{
+    if (whole_of_copied->count >= MAX_KEPT_WHOLE)
+        id_map_clear(whole_of_copied);
+    id_map_put(whole_of_copied, key, stack);
+}
+
+static uint32_t push_deep(struct halted *halted, const struct thread *thread, const struct raw_sample *sample)
+{
+    struct session *session = halted->session;
+    struct tick_control *control = &session->tick;
+    uint64_t key = copied_frames_key(session, thread, sample);
+    enum rest rest = walk_rest(halted, sample);
+    uint32_t stack;
+
+    control->stacks_deep++;
+    if (rest == REST_WALKED) {
+        stack = push_user(session, halted->owner.process);
+        if (session->unwound.end == UNWIND_REACHED_START)
+            keep_whole(&control->whole_of_copied, key, stack);
+        return stack;
+    }
+    control->deep_failed++;
+    control->is_late |= rest == REST_MOVED;
+    if (id_map_get(&control->whole_of_copied, key, &stack)) {
+        control->deep_recalled++;
+        session->profile->loss.unwound_stacks++;
+        return stack;
+    }
+    return push_user(session, halted->owner.process);
+}
+
+uint32_t session_unwind_look(struct session *session, const struct thread *thread,
+                             const struct tick_look *look, const struct raw_sample *sample)
+{
+    struct process *process = process_table_process(session->processes, thread->process);
+    struct halted halted = {
+        .session = session,
+        .owner = {.process = process, .tid = look->tid},
+        .stack_end = look->stack_end,
+        .switches_in = look->switches_in,
+    };
+    uint32_t stack;
+
+    walk(session, process, sample);
+    if (session->unwound.end == UNWIND_COPY_ENDED && look->switches_in != 0)
+        stack = push_deep(&halted, thread, sample);
+    else
+        stack = push_user(session, process);
+    return push_kernel(session, stack, sample);
 }
 
 static bool same_wait(pid_t pid, pid_t tid, const struct proc_syscall *before, uint64_t switches_in)
@@ -178,32 +291,60 @@ static bool same_wait(pid_t pid, pid_t tid, const struct proc_syscall *before, u
            schedstat.switches_in == switches_in;
 }
 
+static uint32_t unknown_before(struct session *session)
+{
+    return stack_table_push(session->stacks, STACK_EMPTY,
+                            session_synthetic_location(session, "[blocked before attach]"));
+}
+
+/* Walks what can be read of the stack while the thread stays where it is. False: it does not. */
+static bool walk_snapshot(struct halted *halted, const struct proc_syscall *syscall)
+{
+    struct session *session = halted->session;
+    const struct process *process = halted->owner.process;
+    struct raw_sample sample = {.pid = process->pid, .tid = halted->owner.tid, .stack_address = syscall->sp};
+    const struct unwind_request request = {.sample = &sample, .space = &process->space};
+    struct memory_ranges *ranges = &session->targets.items[process->id].ranges;
+    size_t bytes = memory_ranges_bytes_from(ranges, process->pid, syscall->sp, SNAPSHOT_STACK_BYTES);
+    struct memory_range range;
+    AUTO_FREE uint8_t *copy = NULL;
+    const uint8_t *read;
+    ssize_t got = session_read_memory(session, &halted->owner, syscall->sp, bytes, &read);
+
+    if (got <= 0 || !same_wait(process->pid, sample.tid, syscall, halted->switches_in))
+        return false;
+    copy = memory_copy(read, (size_t)got); /* the rest is read to the same place */
+    sample.stack = copy;
+    sample.stack_size_bytes = (size_t)got;
+    registers_set(&sample.registers, REGISTER_RSP, syscall->sp);
+    registers_set(&sample.registers, REGISTER_IP, syscall->pc);
+    session->backend->walk(session->unwinder, &request, &session->unwound);
+    if (session->unwound.end == UNWIND_COPY_ENDED &&
+        memory_ranges_find(ranges, process->pid, syscall->sp, &range)) {
+        halted->stack_end = range.end;
+        walk_rest(halted, &sample);
+    }
+    return true;
+}
+
 uint32_t session_snapshot_blocked(struct session *session, const struct process *process, pid_t tid)
 {
-    struct raw_sample sample = {.pid = process->pid, .tid = tid};
-    const struct unwind_request request = {.sample = &sample, .space = &process->space};
+    struct halted halted = {.session = session, .owner = {.process = process, .tid = tid}};
     struct proc_schedstat schedstat;
     struct proc_syscall syscall;
     struct wait_name wait;
     uint32_t stack;
 
-    if (proc_read_schedstat(process->pid, tid, &schedstat) == 0 &&
-        proc_read_syscall(process->pid, tid, &syscall) == 0 && !syscall.running && syscall.sp != 0) {
-        sample.stack_size_bytes = read_stack(session, process, syscall.sp);
-        sample.stack = session->snapshot_reader.bytes;
-        sample.stack_address = syscall.sp;
-        registers_set(&sample.registers, REGISTER_RSP, syscall.sp);
-        registers_set(&sample.registers, REGISTER_IP, syscall.pc);
-        if (sample.stack_size_bytes > 0 && same_wait(process->pid, tid, &syscall, schedstat.switches_in)) {
-            session->backend->walk(session->unwinder, &request, &session->unwound);
-            stack = push_user(session, process);
-            if (syscall.number < 0)
-                snprintf(wait.text, sizeof wait.text, "[wait: page fault]");
-            else
-                wait_from_syscall_name(syscall_name(syscall.number), &wait);
-            return stack_table_push(session->stacks, stack, session_synthetic_location(session, wait.text));
-        }
-    }
-    return stack_table_push(session->stacks, STACK_EMPTY,
-                            session_synthetic_location(session, "[blocked before attach]"));
+    if (proc_read_schedstat(process->pid, tid, &schedstat) < 0 ||
+        proc_read_syscall(process->pid, tid, &syscall) < 0 || syscall.running || syscall.sp == 0)
+        return unknown_before(session);
+    halted.switches_in = schedstat.switches_in;
+    if (!walk_snapshot(&halted, &syscall))
+        return unknown_before(session);
+    stack = push_user(session, process);
+    if (syscall.number < 0)
+        snprintf(wait.text, sizeof wait.text, "[wait: page fault]");
+    else
+        wait_from_syscall_name(syscall_name(syscall.number), &wait);
+    return stack_table_push(session->stacks, stack, session_synthetic_location(session, wait.text));
 }

@@ -63,7 +63,6 @@ void session_release_targets(struct session *session)
             close(session->targets.items[i].root_fd);
         memory_ranges_finish(&session->targets.items[i].ranges);
     }
-    tick_reader_stop(&session->snapshot_reader);
     free(session->targets.items);
     free(session->threads.items);
     id_map_finish(&session->last_ended_of_tid);

@@ -15,14 +15,21 @@ enum {
     SITE_BYTES = 128,         /* of the stack's top that tell one visit of a wait site from another */
     LOWEST_FULL_RATE_HZ = 20, /* not fewer ticks than that while the budget allows it */
     MAX_PASS_CHUNKS = 100000,
+    HURRIED_PASSES = 200,
 };
 
 static const uint64_t first_check_ns = 50 * NS_PER_MS;
+static const uint64_t hurried_ns = NS_PER_MS; /* a pass is over by then, as a rule */
 static const double lowest_rate_hz = 1;
 static const double half_of_stacks = 0.55; /* a little more, so that chance does not make it less */
 static const double lowest_stack_share = 0.02;
 /* What copying and walking a stack takes, roughly. */
 static const double stack_cost_ns = 30000;
+
+static uint64_t minimum(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Without CAP_SYSLOG, or with kptr_restrict, all addresses read as zero. */
 static bool are_kernel_names_hidden(void)
@@ -58,6 +65,7 @@ void session_tick_close(struct session *session)
     if (session->tick.backend != NULL)
         session->tick.backend->close(session->tick.tick);
     id_map_finish(&session->tick.stack_of_site);
+    id_map_finish(&session->tick.whole_of_copied);
 }
 
 void session_tick_begin(struct session *session)
@@ -76,7 +84,14 @@ void session_tick_begin(struct session *session)
 
 uint64_t session_tick_due_ns(const struct session *session)
 {
-    return session->tick.next_ns;
+    const struct tick_control *control = &session->tick;
+
+    return control->looks_due_ns != 0 ? minimum(control->looks_due_ns, control->next_ns) : control->next_ns;
+}
+
+bool session_tick_hurries(const struct session *session, uint64_t now_ns)
+{
+    return session->tick.looks_due_ns != 0 && now_ns < session->tick.next_ns;
 }
 
 /* Same thread, same place, same system call, of the same first argument (a descriptor, a lock), and the same top of the stack: then the rest of the stack is
@@ -142,7 +157,7 @@ static uint32_t take_stack(struct session *session, const struct thread *thread,
     sample = look->sample;
     if (control->kernel_names_hidden && session->options->kernel != SESSION_KERNEL_ALL)
         sample.kernel_chain_count = 0;
-    stack = session_unwind(session, process_table_process(session->processes, thread->process), &sample);
+    stack = session_unwind_look(session, thread, look, &sample);
     if (look->state == TICK_BLOCKED)
         stack = push_wait(session, thread, stack, look);
     id_map_put(&control->stack_of_site, site_key(thread, look), stack);
@@ -156,6 +171,28 @@ static uint32_t observed_stack(struct session *session, const struct thread *thr
     uint32_t stack = take_stack(session, thread, look);
 
     return look->throttled ? session_throttled_stack(session, stack) : stack;
+}
+
+/* How long its waits have been since the look before. */
+static void note_wait_length(struct session *session, const struct thread *thread,
+                             const struct tick_look *look, uint32_t stack)
+{
+    struct thread_record *known = &session->threads.items[thread->id];
+    const struct wait_length_point before = known->last_look;
+    struct wait_length_looks *looks;
+
+    known->last_look = (struct wait_length_point){
+        .time_ns = look->time_ns,
+        .on_cpu_ns = look->on_cpu_ns,
+        .runnable_ns = look->runnable_ns,
+        .voluntary_switches = look->voluntary_switches,
+    };
+    if (before.time_ns == 0 || look->state != TICK_BLOCKED ||
+        (look->stack != TICK_STACK_WHOLE && look->stack != TICK_STACK_RACED))
+        return;
+    looks = &session->tick.by_wait_length[wait_length_class(wait_length_mean_ns(&before, &known->last_look))];
+    looks->stacks++;
+    looks->lost += stack == CALIBRATION_LOST_STACK;
 }
 
 static enum observed_state observed_state(enum tick_look_state state)
@@ -291,6 +328,7 @@ static void take_look(struct session *session, const struct tick_look *look)
         return;
     session_locks_note(session, thread, look, STACK_EMPTY, 0);
     stack = observed_stack(session, thread, look);
+    note_wait_length(session, thread, look, stack);
     session->threads.items[thread->id].last_state = thread_state_of(look->state);
     session->threads.items[thread->id].last_stack = stack;
     calibration_observe(session->calibration, thread->id,
@@ -302,13 +340,20 @@ static void take_look(struct session *session, const struct tick_look *look)
 
 void session_tick_take(struct session *session)
 {
+    struct tick_control *control = &session->tick;
     struct tick_look look;
 
+    control->looks_due_ns = 0;
+    control->is_late = false;
     while (session->tick.backend->next(session->tick.tick, &look)) {
         if (session->window_end_ns != 0 && look.time_ns > session->window_end_ns)
             look.time_ns = session->window_end_ns;
         take_look(session, &look);
     }
+    if (control->is_late)
+        control->hurried_passes = HURRIED_PASSES;
+    else if (control->hurried_passes > 0)
+        control->hurried_passes--;
 }
 
 void session_tick_end(struct session *session)
@@ -329,7 +374,12 @@ void session_tick_end(struct session *session)
         .stacks_left_out = session->tick.stacks_left_out,
         .stacks_raced = session->tick.stacks_raced,
         .stacks_recalled = session->tick.stacks_recalled,
+        .stacks_deep = session->tick.stacks_deep,
+        .deep_failed = session->tick.deep_failed,
+        .deep_recalled = session->tick.deep_recalled,
     };
+    memcpy(session->profile->looks.by_wait_length, session->tick.by_wait_length,
+           sizeof session->tick.by_wait_length);
     if (session->tick.backend == &tick_proc)
         session_exited_add(session);
 }
@@ -337,12 +387,7 @@ void session_tick_end(struct session *session)
 static uint64_t used_cpu_ns(const struct session *session)
 {
     return clock_self_cpu_ns() + session->tick.backend->cpu_ns(session->tick.tick) +
-           session_waits_cpu_ns(session);
-}
-
-static uint64_t minimum(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
+           session_memory_cpu_ns(session);
 }
 
 static double between(double low, double value, double high)
@@ -451,4 +496,6 @@ void session_tick_turn(struct session *session, bool all)
     else
         keep_budget(session, clock_now_ns());
     set_next(control, clock_now_ns());
+    if (control->hurried_passes > 0)
+        control->looks_due_ns = clock_now_ns() + hurried_ns;
 }

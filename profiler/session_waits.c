@@ -5,14 +5,9 @@
 #include <string.h>
 
 #include "profiler/base/memory.h"
-#include "profiler/collect/tick_reader.h"
 #include "profiler/session_internal.h"
 #include "profiler/symbolize/data_symbol.h"
 #include "profiler/wait/wait_namer.h"
-
-/* A read that hangs is given up after READ_TIMEOUT_MS, and that process's memory left alone from then on; after so many
- * of them all memory is. */
-enum { READ_TIMEOUT_MS = 50, MAX_HANGS = 16 };
 
 /* The place of a variable in a file, until its name is looked up: between control bytes, which no name holds.
  */
@@ -30,11 +25,7 @@ struct last_read {
 
 struct session_waits {
     struct wait_namer *namer;
-    struct tick_reader reader;
-    bool reader_started;
     struct last_read last;
-    unsigned hangs;
-    struct id_map hung;       /* by process id */
     VEC_OF(char *) variables; /* names that were looked up; NULL = it has none */
     struct id_map variable_of_place;
 };
@@ -60,52 +51,23 @@ void session_waits_close(struct session *session)
     if (session->waits == NULL)
         return;
     wait_namer_destroy(session->waits->namer);
-    if (session->waits->reader_started)
-        tick_reader_stop(&session->waits->reader);
     for (size_t i = 0; i < session->waits->variables.count; i++)
         free(session->waits->variables.items[i]);
     free(session->waits->variables.items);
     id_map_finish(&session->waits->variable_of_place);
-    id_map_finish(&session->waits->hung);
     free(session->waits);
     session->waits = NULL;
 }
 
-uint64_t session_waits_cpu_ns(const struct session *session)
+static int read_data(struct session *session, const struct process *process, uint64_t address, void *bytes,
+                     size_t size_bytes)
 {
-    return session->waits != NULL && session->waits->reader_started
-               ? tick_reader_cpu_ns(&session->waits->reader)
-               : 0;
-}
+    const struct memory_owner owner = {.process = process};
+    const uint8_t *got;
 
-/* By the process that can be given up. It is started when it is needed first. */
-static int read_by_reader(struct session_waits *waits, const struct process *process, uint64_t address,
-                          void *bytes, size_t size_bytes)
-{
-    const struct tick_memory memory = {.pid = process->pid, .address = address, .size_bytes = size_bytes};
-    struct error err = {0};
-    uint32_t unused;
-    ssize_t got;
-
-    if (waits->hangs >= MAX_HANGS || id_map_get(&waits->hung, process->id, &unused) ||
-        size_bytes > TICK_READER_MEMORY_BYTES)
+    if (session_read_memory(session, &owner, address, size_bytes, &got) != (ssize_t)size_bytes)
         return -EFAULT;
-    if (!waits->reader_started) {
-        if (tick_reader_start(&waits->reader, TICK_READER_MEMORY_BYTES, &err) < 0) {
-            waits->hangs = MAX_HANGS;
-            return -EFAULT;
-        }
-        waits->reader_started = true;
-    }
-    got = tick_reader_read_memory(&waits->reader, &memory, 0, READ_TIMEOUT_MS);
-    if (got == -ETIMEDOUT || got == -EPIPE) {
-        id_map_put(&waits->hung, process->id, 1);
-        waits->hangs = tick_reader_restart(&waits->reader, &err) < 0 ? MAX_HANGS : waits->hangs + 1;
-        return -EFAULT;
-    }
-    if (got < 0 || (size_t)got < size_bytes)
-        return -EFAULT;
-    memcpy(bytes, waits->reader.bytes, size_bytes);
+    memcpy(bytes, got, size_bytes);
     return 0;
 }
 
@@ -123,13 +85,12 @@ static int read_memory(void *context, uint64_t address, void *ret_bytes, size_t 
         return 0;
     }
     if (size_bytes > sizeof last->bytes)
-        return read_by_reader(asked->session->waits, asked->process, address, ret_bytes, size_bytes);
+        return read_data(asked->session, asked->process, address, ret_bytes, size_bytes);
     if (last->pass != pass || last->process != asked->process->id || last->address != address ||
         last->size_bytes != size_bytes) {
         *last = (struct last_read){
             .pass = pass, .process = asked->process->id, .address = address, .size_bytes = size_bytes};
-        last->result =
-            read_by_reader(asked->session->waits, asked->process, address, last->bytes, size_bytes);
+        last->result = read_data(asked->session, asked->process, address, last->bytes, size_bytes);
     }
     if (last->result == 0)
         memcpy(ret_bytes, last->bytes, size_bytes);

@@ -143,6 +143,40 @@ static void print_waits(FILE *out, const struct profile *profile, const struct t
     }
 }
 
+/* Short waits are lost first: what is left of them counts for more than it should. */
+static void print_lost_by_wait_length(FILE *out, const struct profile_looks *looks)
+{
+    const char *before = "    stacks lost, by the mean length of the waits: ";
+
+    for (size_t i = 0; i < WAIT_LENGTH_CLASSES; i++) {
+        const struct wait_length_looks *of = &looks->by_wait_length[i];
+        bool is_last = i + 1 == WAIT_LENGTH_CLASSES;
+
+        if (of->lost == 0)
+            continue;
+        fprintf(out, "%s%.1f %% %s %g ms", before, percent(of->lost, of->stacks), is_last ? "from" : "below",
+                (double)wait_length_below_ns(is_last ? i - 1 : i) / NS_PER_MS);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        fputc('\n', out);
+}
+
+static void print_truncated(FILE *out, const struct profile *profile)
+{
+    const struct profile_loss *loss = &profile->loss;
+    const struct profile_looks *looks = &profile->looks;
+    char count[32];
+
+    fprintf(out, "  [truncated]: %.1f %% of stacks (%s) do not reach their start",
+            percent(loss->truncated_stacks, loss->unwound_stacks),
+            with_commas(loss->truncated_stacks, count));
+    if (looks->deep_failed > looks->deep_recalled)
+        fprintf(out, "; of %s, the rest above 16 KiB was gone before it was read",
+                with_commas(looks->deep_failed - looks->deep_recalled, count));
+    fputc('\n', out);
+}
+
 static void print_losses(FILE *out, const struct profile *profile, const struct totals *totals)
 {
     const struct profile_loss *loss = &profile->loss;
@@ -154,15 +188,15 @@ static void print_losses(FILE *out, const struct profile *profile, const struct 
     if (loss->lost_events > 0)
         fprintf(out, "  the kernel dropped %s records\n", with_commas(loss->lost_events, count));
     if (totals->lost_ns > 0)
-        fprintf(out, "  [lost]: %.2f %% of thread time has no stack because records were lost\n",
-                percent(totals->lost_ns, totals->all_ns));
+        fprintf(out, "  [lost]: %.2f %% of thread time has no stack because %s\n",
+                percent(totals->lost_ns, totals->all_ns),
+                profile->looks.passes > 0 ? "threads moved while they were looked at" : "records were lost");
+    print_lost_by_wait_length(out, &profile->looks);
     if (totals->unsampled_ns > 0)
         fprintf(out, "  [unsampled]: %.2f %% of thread time ran between samples\n",
                 percent(totals->unsampled_ns, totals->all_ns));
     if (loss->truncated_stacks > 0)
-        fprintf(out, "  [truncated]: %.1f %% of stacks (%s) do not reach their start\n",
-                percent(loss->truncated_stacks, loss->unwound_stacks),
-                with_commas(loss->truncated_stacks, count));
+        print_truncated(out, profile);
 }
 
 /* Said where it is not what was asked for. */

@@ -49,7 +49,10 @@ struct tick_look {
     uint64_t time_ns;
     uint64_t start_time_ns; /* since boot; 0 = unknown */
     uint64_t on_cpu_ns, runnable_ns, voluntary_switches, involuntary_switches;
-    int64_t syscall; /* -1 = none: it came into the kernel another way, a page fault for one */
+    uint64_t
+        switches_in; /* how often it was given a CPU: as long as that stays, so does its stack. 0 = not known */
+    uint64_t stack_end; /* of the mapping of its stack; 0 = not known */
+    int64_t syscall;    /* -1 = none: it came into the kernel another way, a page fault for one */
     uint64_t arguments[6];
     const char *wait_channel; /* kernel function it is blocked in, without stacks' rights; NULL = not known */
     struct raw_sample sample; /* registers, user stack and kernel chain, as far as stack says */

@@ -64,6 +64,8 @@ static void fill_look(struct tick_bpf_view *view, const struct tick_record *reco
         .runnable_ns = record->runnable_ns,
         .voluntary_switches = record->voluntary_switches,
         .involuntary_switches = record->involuntary_switches,
+        .switches_in = record->switches_in,
+        .stack_end = record->stack_end,
         .syscall = record->syscall,
         .sample = {.time_ns = record->time_ns, .pid = (pid_t)record->pid, .tid = (pid_t)record->tid},
     };

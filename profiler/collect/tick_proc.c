@@ -197,6 +197,7 @@ static struct tick_look *new_look(struct tick *tick, const struct seen_process *
                                .runnable_ns = thread->schedstat.runnable_ns,
                                .voluntary_switches = thread->status.voluntary_switches,
                                .involuntary_switches = thread->status.involuntary_switches,
+                               .switches_in = thread->schedstat.switches_in,
                                .syscall = -1,
                                .sample = {.time_ns = time_ns, .pid = process->pid, .tid = thread->files.tid},
                            }));
@@ -371,6 +372,8 @@ static void take_stack(struct tick *tick, struct seen_thread *thread, const stru
     look->sample.stack = tick->reader.bytes + tick->filled_bytes;
     look->sample.stack_size_bytes = (size_t)got->stack_bytes;
     look->sample.stack_address = got->syscall.sp;
+    if (got->syscall.sp >= thread->stack_range.start && got->syscall.sp < thread->stack_range.end)
+        look->stack_end = thread->stack_range.end;
     tick->filled_bytes += (size_t)got->stack_bytes;
     if (!got->moved)
         look->stack = TICK_STACK_WHOLE;

@@ -15,6 +15,7 @@
 #include "profiler/model/histogram.h"
 #include "profiler/model/stack_table.h"
 #include "profiler/model/wait.h"
+#include "profiler/model/wait_length.h"
 
 /* What a thread is doing. Runnable (wants a CPU and has none; preemption and CPU quota included) is never
  * blocked. */
@@ -126,6 +127,10 @@ struct profile_looks {
     uint64_t stacks_left_out; /* not taken, chosen at random, to keep within the budget */
     uint64_t stacks_raced;    /* not whole: the thread moved meanwhile */
     uint64_t stacks_recalled; /* of these, known from an earlier wait at the same place */
+    uint64_t stacks_deep;     /* of those taken: longer than their copy, the rest was read afterwards */
+    uint64_t deep_failed; /* of these: in vain, since the thread had moved by then, or it could not be read */
+    uint64_t deep_recalled; /* of these, known from an earlier wait with the same frames in the copy */
+    struct wait_length_looks by_wait_length[WAIT_LENGTH_CLASSES];
 };
 
 /* The CPU quota of the target's control group, or of one that it lies in: of several the one that held it up most. All zero

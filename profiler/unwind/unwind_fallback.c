@@ -94,11 +94,10 @@ static bool step_unfinished_frame(struct unwind_memory *memory, const struct reg
     return true;
 }
 
-/* [rbp] holds the caller's rbp, [rbp+8] the return address; the frame lies above the stack pointer. What the
- * function has done to the other callee-saved registers is not known, so they are not known from here on. */
-static enum unwind_fallback step_frame_pointer(struct unwind_memory *memory,
-                                               const struct registers *registers,
-                                               struct registers *ret_registers)
+/* What the function has done to the other callee-saved registers is not known, so they are not known from here on. */
+enum unwind_fallback unwind_fallback_step_frame_pointer(struct unwind_memory *memory,
+                                                        const struct registers *registers,
+                                                        struct registers *ret_registers)
 {
     uint64_t frame = registers->value[REGISTER_RBP];
     struct registers caller = {0};
@@ -143,5 +142,5 @@ enum unwind_fallback unwind_fallback_step(struct unwind_memory *memory, const st
         return step_signal_frame(memory, registers, ret_registers);
     if (is_leaf && step_unfinished_frame(memory, registers, ret_registers))
         return UNWIND_FALLBACK_CALLER;
-    return step_frame_pointer(memory, registers, ret_registers);
+    return unwind_fallback_step_frame_pointer(memory, registers, ret_registers);
 }

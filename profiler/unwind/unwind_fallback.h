@@ -20,4 +20,10 @@ enum unwind_fallback {
 enum unwind_fallback unwind_fallback_step(struct unwind_memory *memory, const struct registers *registers,
                                           bool is_leaf, struct registers *ret_registers);
 
+/* The same by the frame pointer alone, without a look at the code: [rbp] holds the caller's rbp, [rbp+8] the return
+ * address; the frame lies above the stack pointer. */
+enum unwind_fallback unwind_fallback_step_frame_pointer(struct unwind_memory *memory,
+                                                        const struct registers *registers,
+                                                        struct registers *ret_registers);
+
 #endif

@@ -33,6 +33,7 @@ NS = 1_000_000_000
 MS = 1_000_000
 NOBODY = 65534
 WRITTEN = (0, 3)
+WITHOUT_BPF = ("setpriv", "--bounding-set", "-bpf,-sys_admin", "--inh-caps", "-bpf,-sys_admin")
 EXTENSIONS = {"speedscope": ".speedscope.json", "folded": ".folded", "svg": ".svg"}
 
 

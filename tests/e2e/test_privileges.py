@@ -8,10 +8,9 @@ import re
 import subprocess
 import time
 
-from harness import MS, NOBODY, Skip, check, check_close, check_share, test
+from harness import MS, NOBODY, WITHOUT_BPF, Skip, check, check_close, check_share, test
 
 USER = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
-WITHOUT_BPF = ("setpriv", "--bounding-set", "-bpf,-sys_admin", "--inh-caps", "-bpf,-sys_admin")
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 CPU_WIDE = r"on-CPU: (cycles|cpu-clock) at 99 Hz, CPU-wide"
 PER_TASK = r"on-CPU: (cycles|cpu-clock) at 99 Hz, per task"
@@ -337,12 +336,12 @@ def hidden_process_is_refused_with_its_cause(t):
     refused(result, "hidepid", "root")
 
 
-def check_hung(t, wrapper, *arguments):
+def check_hung(t, wrapper, workload_arguments=()):
     """A thread whose stack never answers a read. Written in time; that thread is there, the others are whole."""
-    target = t.workload("hung_stack")
+    target = t.workload("hung_stack", *workload_arguments)
     if "error" in target.truth:
         raise Skip(f"userfaultfd: {target.truth['error']}")
-    collect = t.start_collect("-p", target.pid, *arguments, wrapper=wrapper)
+    collect = t.start_collect("-p", target.pid, wrapper=wrapper)
     collect.wait_started()
     time.sleep(2)
     began = time.monotonic()
@@ -362,6 +361,7 @@ def check_hung(t, wrapper, *arguments):
     check_share("the burner is named", burns.having("burns"), burns, at_least=0.9)
     children = subprocess.run(["pgrep", "-P", str(collect.pid)], capture_output=True, check=False).stdout
     check(children == b"", f"a child is left: {children}")
+    return hung
 
 
 @test
@@ -381,6 +381,32 @@ def hung_stack_under_trace(t):
     t.need_root()
     engine, t.engine = t.engine, "trace"
     check_hung(t, ())
+    t.engine = engine
+
+
+def check_hung_deep(t, wrapper):
+    """The copy of its stack is had; what lies above it hangs, and is left alone."""
+    hung = check_hung(t, wrapper, ("deep",))
+    check_share("cut where it hung", hung.with_chain("sleeps_deep", "sleeps_below"), hung, at_least=0.95)
+
+
+@test
+def hung_rest_of_a_stack_by_bpf(t):
+    t.need_root()
+    check_hung_deep(t, ())
+
+
+@test
+def hung_rest_of_a_stack_by_proc(t):
+    t.need_root()
+    check_hung_deep(t, WITHOUT_BPF)
+
+
+@test
+def hung_rest_of_a_stack_under_trace(t):
+    t.need_root()
+    engine, t.engine = t.engine, "trace"
+    check_hung_deep(t, ())
     t.engine = engine
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from harness import check, check_share, test, test_each_engine
+from harness import WITHOUT_BPF, check, check_share, test, test_each_engine
 
 TRUNCATED = "[truncated]"
 
@@ -91,6 +91,55 @@ def five_hundred_frames_reach_main_when_blocked(t):
     check_rooted(check_cut_stacks(result, target.pid, "blocked", "nested").having("works"))
 
 
+def check_whole_when_blocked(t, workload, arguments, function, frames, *options, wrapper=()):
+    """Deeper than the first copy by far; the rest is read on demand."""
+    target = t.workload(workload, *arguments)
+    result = t.collect("-p", target.pid, *options, duration=3, wrapper=wrapper)
+    stacks = result.profile.thread(target.pid).waiting()
+    whole = stacks.having("main", function).select(lambda stack: stack[0] != TRUNCATED and stack.count(function) == frames)
+    check_share(f"main and {frames} frames of {function}", whole, stacks, at_least=0.98)
+    return result
+
+
+@test
+def large_frames_reach_main_when_blocked(t):
+    """Five frames of 30 KB, in naps of 20 ms: also where a nap is over before the rest of its stack can be read."""
+    result = check_whole_when_blocked(t, "deep_stack_nofp", ("bytes", "4", "blocks"), "wide", 5)
+    looks = result.profile.own["looks"]
+    check(looks["stacksDeep"] > 20, f"few deep stacks: {looks}")
+    check(looks["stacksDeep"] <= looks["stacksTaken"], f"more deep stacks than stacks: {looks}")
+    check(looks["deepRecalled"] <= looks["deepFailed"] < looks["stacksDeep"], f"none was read: {looks}")
+
+
+@test
+def large_frames_reach_main_when_blocked_by_proc(t):
+    t.need_root()
+    check_whole_when_blocked(t, "deep_stack_nofp", ("bytes", "4", "blocks"), "wide", 5, wrapper=WITHOUT_BPF)
+
+
+@test
+def huge_frames_reach_main_when_blocked(t):
+    """Five megabytes of buffers: what lies between the frames is not read."""
+    check_whole_when_blocked(t, "deep_stack_nofp", ("huge", "4", "blocks"), "huge", 5)
+
+
+@test
+def two_thousand_frames_reach_main_when_blocked(t):
+    check_whole_when_blocked(t, "deep_stack_nofp", ("frames", "1949", "blocks"), "nested", 1950)
+
+
+@test
+def two_thousand_frames_reach_main_by_frame_pointers(t):
+    arguments = ("frames", "1949", "blocks")
+    check_whole_when_blocked(t, "deep_stack", arguments, "nested", 1950, "--call-graph", "fp")
+
+
+@test_each_engine
+def deep_stack_asleep_since_before_is_whole(t):
+    """It is looked at once, and never wakes."""
+    check_whole_when_blocked(t, "deep_stack_nofp", ("bytes", "4", "stays"), "wide", 5)
+
+
 @test
 def leaf_keeps_its_caller(t):
     """A leaf without a frame of its own, sampled anywhere in it: its caller is not skipped."""
@@ -118,6 +167,15 @@ def signal_handler_stands_on_what_it_interrupted(t):
 @test
 def signal_handler_stands_on_what_it_interrupted_without_frame_pointers(t):
     check_signal_frame(t, "signal_frame_nofp")
+
+
+@test
+def frame_pointers_of_blocked_threads(t):
+    """--call-graph fp: the kernel has no chain of a thread that does not run; libc's own caller has no link."""
+    target = t.workload("deep_stack", "frames", "20", "blocks")
+    result = t.collect("-p", target.pid, "--call-graph", "fp", duration=2)
+    blocked = result.profile.thread(target.pid).waiting()
+    check_share("whole", blocked.with_chain("main", *["nested"] * 21, "works"), blocked, at_least=0.98)
 
 
 @test

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "profiler/base/clock.h"
+#include "profiler/collect/memory_ranges.h"
 #include "profiler/collect/proc_task.h"
 #include "profiler/collect/tick.h"
 
@@ -178,6 +179,21 @@ static int open_iterator(const struct tick_options *options, struct tick **ret_t
 
 static struct tick_backend tick_iterator;
 
+/* What tells whether, and how far, the rest of its stack can be read. */
+static void check_stack_bounds(const struct child *child, const struct tick_look *look)
+{
+    struct memory_ranges ranges = {0};
+    struct memory_range range;
+    struct proc_schedstat schedstat;
+
+    assert_int_equal(proc_read_schedstat(child->pid, look->tid, &schedstat), 0);
+    assert_int_equal(look->switches_in, schedstat.switches_in);
+    assert_true(look->switches_in > 0);
+    assert_true(memory_ranges_find(&ranges, child->pid, look->sample.stack_address, &range));
+    assert_int_equal(look->stack_end, range.end);
+    memory_ranges_finish(&ranges);
+}
+
 static void check_sleeper(const struct child *child, const struct tick_look *look)
 {
     struct proc_schedstat schedstat;
@@ -197,6 +213,7 @@ static void check_sleeper(const struct child *child, const struct tick_look *loo
     assert_int_equal(look->on_cpu_ns, schedstat.on_cpu_ns);
     assert_int_equal(look->runnable_ns, schedstat.runnable_ns);
     assert_true(look->voluntary_switches >= 1);
+    check_stack_bounds(child, look);
 }
 
 static void check_spinner(const struct tick_look *look)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "profiler/base/clock.h"
+#include "profiler/unwind/stack_rest.h"
 #include "profiler/unwind/unwinder.h"
 #include "tests/unit/unwind_child.h"
 
@@ -196,6 +197,72 @@ static void test_copy_that_is_too_short(void **state)
         walk(*state, size, NULL);
         assert_int_equal(stack.end, UNWIND_COPY_ENDED);
         assert_in_range(stack.count, 1, whole);
+    }
+}
+
+struct fetches {
+    size_t count, bytes;
+    uint8_t window[STACK_REST_FETCH_BYTES];
+};
+
+static ssize_t fetch_from_child(void *context, uint64_t address, size_t size_bytes, const uint8_t **ret_bytes)
+{
+    struct fetches *fetches = context;
+
+    fetches->count++;
+    fetches->bytes += size_bytes;
+    *ret_bytes = fetches->window;
+    return read_child(&child, address, fetches->window, size_bytes) == 0 ? (ssize_t)size_bytes : -EFAULT;
+}
+
+static uint64_t end_of_stack(void)
+{
+    char path[64];
+    char line[1024];
+    uint64_t found = 0;
+    uint64_t start, end;
+    FILE *maps;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", child.pid);
+    maps = fopen(path, "re");
+    assert_non_null(maps);
+    while (found == 0 && fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && child.sample.stack_address >= start &&
+            child.sample.stack_address < end)
+            found = end;
+    fclose(maps);
+    return found;
+}
+
+/* The walk that a copy of every size leads to: where it is too short the rest is asked for, else nothing is. */
+static void test_rest_continues_a_short_copy(void **state)
+{
+    static const char *const modes[] = {"big", "deep"};
+    static const size_t copies[] = {64, 4096, 16384, STACK_BYTES};
+    struct fixture *fixture = *state;
+    static struct fetches fetches;
+
+    for (size_t i = 0; i < 8; i++) {
+        struct stack_rest rest = {.fetch = fetch_from_child, .context = &fetches};
+        const struct unwind_request request = {.sample = &child.sample,
+                                               .space = &child.space,
+                                               .read_memory = stack_rest_read,
+                                               .read_context = &rest};
+        bool too_short;
+
+        stop_in(fixture, "O2", modes[i / 4], i < 4 ? "4" : "1500");
+        walk(fixture, copies[i % 4], NULL);
+        too_short = stack.end == UNWIND_COPY_ENDED;
+        rest.end = end_of_stack();
+        fetches.count = 0;
+        fetches.bytes = 0;
+        stack_rest_begin(&rest, &child.sample);
+        unwind_libunwind.walk(fixture->unwinder, &request, &stack);
+        check_whole("O2", modes[i / 4], LIBC_FRAMES);
+        assert_int_equal(fetches.bytes, rest.fetched_bytes);
+        assert_int_equal(too_short, fetches.count > 0);
+        assert_in_range(fetches.count, 0, 10);
+        child_end(&child);
     }
 }
 
@@ -418,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_every_build, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_alternate_stack_with_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_copy_that_is_too_short, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rest_continues_a_short_copy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_last_word_of_the_copy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_chain_continues_a_short_copy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_registers, set_up, tear_down),

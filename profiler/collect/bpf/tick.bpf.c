@@ -22,6 +22,7 @@ struct sched_entity {
 } __attribute__((preserve_access_index));
 
 struct sched_info {
+    unsigned long pcount;
     unsigned long long run_delay;
 } __attribute__((preserve_access_index));
 
@@ -192,12 +193,14 @@ static long take_vma_end(struct task_struct *task, struct vm_area_struct *vma, s
 }
 
 /* A copy is all or nothing, so it must not reach past the stack's mapping. */
-static __u64 stack_bytes_there(struct task_struct *task, __u64 sp)
+static __u64 stack_bytes_there(struct task_struct *task, struct tick_record *record)
 {
     struct vma_end vma = {0};
+    __u64 sp = record->sp;
     __u64 bytes;
 
     bpf_find_vma((void *)task, sp, take_vma_end, &vma, 0);
+    record->stack_end = vma.end;
     bytes = vma.end > sp ? vma.end - sp : 4096 - (sp & 4095);
     return bytes < TICK_STACK_BYTES ? bytes : TICK_STACK_BYTES;
 }
@@ -205,7 +208,7 @@ static __u64 stack_bytes_there(struct task_struct *task, __u64 sp)
 static void copy_user_stack(struct task_struct *task, struct buffer *buffer)
 {
     struct tick_record *record = &buffer->record;
-    __u64 bytes = stack_bytes_there(task, record->sp);
+    __u64 bytes = stack_bytes_there(task, record);
     __u32 tid = record->tid;
 
     if (bpf_map_lookup_elem(&refused_threads, &tid) != NULL) {
@@ -281,6 +284,8 @@ static void begin_record(struct task_struct *task, struct tick_record *record, b
     record->involuntary_switches = task->nivcsw;
     record->on_cpu_ns = task->se.sum_exec_runtime;
     record->runnable_ns = task->sched_info.run_delay;
+    record->switches_in = task->sched_info.pcount;
+    record->stack_end = 0;
     record->syscall = -1;
     record->ip = 0;
     record->sp = 0;

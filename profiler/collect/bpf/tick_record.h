@@ -38,7 +38,9 @@ struct tick_record {
     __u64 time_ns;       /* CLOCK_MONOTONIC */
     __u64 start_time_ns; /* since boot: with the tid, the thread's identity */
     __u64 on_cpu_ns, runnable_ns, voluntary_switches, involuntary_switches;
-    __s64 syscall; /* orig_ax: number of the system call, -1 = it came into the kernel another way */
+    __u64 switches_in; /* as the third number of /proc/PID/task/TID/schedstat */
+    __u64 stack_end;   /* of the mapping that sp is in; 0 = not looked up */
+    __s64 syscall;     /* orig_ax: number of the system call, -1 = it came into the kernel another way */
     __u64 arguments[6];
     __u64 ip, sp, bp, bx, r12, r13, r14, r15;
     __u64 kernel[TICK_KERNEL_FRAMES];
