@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,18 @@ enum {
 /* A process may end while the record of its last fork is still held back: only when nobody is left in so many
  * passes is it over. */
 enum { POLL_MS = 100, LAST_POLL_MS = 10, PASSES_WITHOUT_TARGET = 4 };
+
+/* To what we may have without asking: each process and each event takes some. The helpers that share our table start later,
+ * and inherit it. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
 
 static int open_session(struct session *session, struct error *err)
 {
@@ -126,7 +139,7 @@ static void sample_until_done(struct session *session)
 
         if (session->observer->stop != NULL && *session->observer->stop != 0)
             return;
-        if (now_ns >= end_ns)
+        if (now_ns >= end_ns || session->tick.broken)
             return;
         wait_for_data(session, wait_ms(session, now_ns, end_ns, passes_alone > 0));
         drain(session);
@@ -229,6 +242,8 @@ static int run_opened(struct session *session, struct error *err)
         session->observer->started(session->observer->context, session->choice, session->limits);
     sample_until_done(session);
     end_window(session);
+    if (session->trouble[0] != '\0' && session->observer->trouble != NULL)
+        session->observer->trouble(session->observer->context, session->trouble);
     fill_meta(session, start_unix_ns);
     session_count_unpermitted(session);
     session_waits_settle(session);
@@ -264,6 +279,7 @@ int session_run(const struct session_options *options, const struct session_obse
     struct session *session = memory_zeroed(1, sizeof *session);
     int r;
 
+    raise_file_limit();
     session->options = options;
     session->observer = observer;
     session->span_budget.max_spans = MAX_SPANS;

@@ -54,6 +54,8 @@ struct session_observer {
     void *context;
     /* Sampling has begun; choice says in one line how, limits what could not be had and why, or is "". */
     void (*started)(void *context, const char *choice, const char *limits);
+    /* Sampling had to end before its time, and why; what was sampled until then is in the profile. */
+    void (*trouble)(void *context, const char *why);
     void (*progress)(void *context, const struct session_progress *progress); /* about once a second */
     /* Sampling ends when it becomes non-zero (set by a signal handler). */
     const volatile sig_atomic_t *stop;

@@ -22,8 +22,9 @@
 /* What is held of a process so that it can still be looked at when its number means somebody else. By process
  * id. */
 struct target {
-    int pid_fd;  /* -1 on kernels without pidfd_open(2) */
-    int root_fd; /* O_PATH of its root directory; -1 when it could not be opened */
+    int pid_fd;          /* -1 on kernels without pidfd_open(2) */
+    int root_fd;         /* O_PATH of its root directory; -1 when it could not be opened */
+    bool root_is_shared; /* with a process that was held before */
     pid_t inner_pid;
     bool clock_known;
     uint64_t begin_cpu_ns,
@@ -113,6 +114,7 @@ struct session {
     struct session_memory memory;
     VEC_OF(struct target) targets;
     VEC_OF(struct thread_record) threads;
+    struct id_map root_fd_of_place;  /* (mount namespace, root directory) -> the descriptor held of it */
     struct id_map last_ended_of_tid; /* a look may have told of a life whose records come only now */
 
     struct span_budget span_budget;
@@ -235,6 +237,8 @@ uint32_t session_name_wait(struct session *session, const struct process *proces
 void session_read_futex(struct session *session, const struct process *process, const uint64_t arguments[6],
                         struct futex_wait *ret_wait);
 void session_wait_text(const struct session *session, const char *raw_text, char *ret_text, size_t size);
+/* A process that has ended. */
+void session_waits_forget(struct session *session, uint32_t process);
 /* Waits a moment for names that are still looked for. */
 void session_waits_settle(struct session *session);
 void session_waits_close(struct session *session);

@@ -19,6 +19,31 @@
 
 enum { MAPS_LIMIT_BYTES = 64 * 1024 * 1024, PATH_LIMIT_BYTES = 4096 };
 
+/* Processes of one mount namespace with one root directory share what is held of it: a descriptor each would be too many
+ * where processes come and go. */
+static void hold_root(struct session *session, pid_t pid, struct target *target)
+{
+    struct stat root;
+    struct stat namespace;
+    char path[64];
+    uint64_t key;
+    uint32_t sharer;
+
+    snprintf(path, sizeof path, "/proc/%d/root", pid);
+    target->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
+    if (target->root_fd < 0 || fstat(target->root_fd, &root) < 0 || stat(path, &namespace) < 0)
+        return;
+    key = hash_mix(hash_mix(namespace.st_ino, root.st_dev), root.st_ino);
+    if (!id_map_get(&session->root_fd_of_place, key, &sharer)) {
+        id_map_put(&session->root_fd_of_place, key, (uint32_t)target->root_fd);
+        return;
+    }
+    close(target->root_fd);
+    target->root_fd = (int)sharer;
+    target->root_is_shared = true;
+}
+
 static void hold_target(struct session *session, const struct process *process)
 {
     struct target target = {.pid_fd = -1, .root_fd = -1, .inner_pid = process->pid};
@@ -26,8 +51,7 @@ static void hold_target(struct session *session, const struct process *process)
     struct stat st;
 
     target.pid_fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-    snprintf(path, sizeof path, "/proc/%d/root", process->pid);
-    target.root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    hold_root(session, process->pid, &target);
     snprintf(path, sizeof path, "/proc/%d", process->pid);
     if (stat(path, &st) == 0)
         target.uid = st.st_uid;
@@ -59,13 +83,14 @@ void session_release_targets(struct session *session)
     for (size_t i = 0; i < session->targets.count; i++) {
         if (session->targets.items[i].pid_fd >= 0)
             close(session->targets.items[i].pid_fd);
-        if (session->targets.items[i].root_fd >= 0)
+        if (session->targets.items[i].root_fd >= 0 && !session->targets.items[i].root_is_shared)
             close(session->targets.items[i].root_fd);
         memory_ranges_finish(&session->targets.items[i].ranges);
     }
     free(session->targets.items);
     free(session->threads.items);
     id_map_finish(&session->last_ended_of_tid);
+    id_map_finish(&session->root_fd_of_place);
 }
 
 int session_open_in_target(void *context, uint32_t process, const char *path)
@@ -335,6 +360,18 @@ static bool has_ended(const struct target *target)
     return target->pid_fd >= 0 && poll(&poll_fd, 1, 0) > 0;
 }
 
+/* Of a process that has ended only its files are still asked for. */
+static void let_go(struct session *session, uint32_t process)
+{
+    struct target *target = process < session->targets.count ? &session->targets.items[process] : NULL;
+
+    if (target == NULL || target->pid_fd < 0)
+        return;
+    close(target->pid_fd);
+    target->pid_fd = -1;
+    session_waits_forget(session, process);
+}
+
 bool session_check_alive(struct session *session)
 {
     uint32_t count = process_table_process_count(session->processes);
@@ -343,8 +380,10 @@ bool session_check_alive(struct session *session)
     for (uint32_t i = 0; i < count; i++) {
         struct process *process = process_table_process(session->processes, i);
 
-        if (!process->alive)
+        if (!process->alive) {
+            let_go(session, i);
             continue;
+        }
         if (process->live_threads == 0 ||
             (i < session->targets.count && has_ended(&session->targets.items[i]))) {
             uint64_t now_ns = clock_now_ns();

@@ -169,6 +169,12 @@ uint32_t session_name_wait(struct session *session, const struct process *proces
     return session_synthetic_location(session, answer.text);
 }
 
+void session_waits_forget(struct session *session, uint32_t process)
+{
+    if (session->waits != NULL)
+        wait_namer_forget(session->waits->namer, process);
+}
+
 void session_waits_settle(struct session *session)
 {
     if (session->waits != NULL)

@@ -157,6 +157,14 @@ static void on_progress(void *context, const struct session_progress *progress)
     run->progress_shown = true;
 }
 
+static void on_trouble(void *context, const char *why)
+{
+    struct run *run = context;
+
+    fprintf(stderr, "%sstallgraph: sampling ended early: %s\n", run->progress_shown ? "\n" : "", why);
+    run->progress_shown = false;
+}
+
 struct export_job {
     const struct exporter *exporter;
     const struct profile *profile;
@@ -178,8 +186,11 @@ static int write_files(const struct run *run, const struct profile *profile, str
         struct export_job job = {options->formats[i], profile, &options->export};
         int r = output_file_write(run->paths[i], write_export, &job, err);
 
+        if (r == -ENOSPC || r == -EDQUOT)
+            return error_say(err, r, "write %s: %s; make room there, or give another place with -o",
+                             run->paths[i], strerror(-r));
         if (r < 0)
-            return r;
+            return error_say(err, r, "write %s: %s", run->paths[i], strerror(-r));
         if (!options->quiet && strcmp(run->paths[i], "-") != 0)
             fprintf(stderr, "written: %s\n", run->paths[i]);
     }
@@ -228,6 +239,7 @@ static int sample_and_write(struct run *run, int argc, char **argv)
         .context = run,
         .started = on_started,
         .progress = on_progress,
+        .trouble = on_trouble,
         .stop = &stop_requested,
     };
     struct profile *profile = NULL;

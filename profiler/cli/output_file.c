@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,10 +92,38 @@ static int write_and_close(FILE *file, const char *path,
     return r;
 }
 
+/* A second Ctrl-C ends the program at once: not while there is a file that nobody asked for. */
+static void hold_signals(sigset_t *ret_before)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, ret_before);
+}
+
+static int write_and_rename(const char *path, int (*write)(void *context, FILE *out, struct error *err),
+                            void *context, struct error *err)
+{
+    AUTO_FREE char *temporary = temporary_path(path);
+    FILE *file = fopen(temporary, "wxe");
+    int r;
+
+    if (file == NULL)
+        return error_set(err, -errno, "write %s", path);
+    r = write_and_close(file, path, write, context, err);
+    if (r == 0 && rename(temporary, path) < 0)
+        r = error_set(err, -errno, "write %s", path);
+    if (r < 0)
+        unlink(temporary);
+    return r;
+}
+
 int output_file_write(const char *path, int (*write)(void *context, FILE *out, struct error *err),
                       void *context, struct error *err)
 {
-    AUTO_FREE char *temporary = NULL;
+    sigset_t before;
     FILE *file;
     int r;
 
@@ -109,14 +138,8 @@ int output_file_write(const char *path, int (*write)(void *context, FILE *out, s
         return file == NULL ? error_set(err, -errno, "write %s", path)
                             : write_and_close(file, path, write, context, err);
     }
-    temporary = temporary_path(path);
-    file = fopen(temporary, "wxe");
-    if (file == NULL)
-        return error_set(err, -errno, "write %s", path);
-    r = write_and_close(file, path, write, context, err);
-    if (r == 0 && rename(temporary, path) < 0)
-        r = error_set(err, -errno, "write %s", path);
-    if (r < 0)
-        unlink(temporary);
+    hold_signals(&before);
+    r = write_and_rename(path, write, context, err);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return r;
 }

@@ -404,6 +404,8 @@ static int look_at_changed(struct tick *tick, struct seen_process *process, stru
     if (r < 0)
         return r;
     thread->settled = false;
+    if (got.result < 0 && got.result != -ESRCH && got.result != -ENOENT)
+        return error_set(err, got.result, "look at a thread of process %d", process->pid);
     if (got.result < 0)
         return 0; /* it ended just now: the next listing tells */
     thread->schedstat = got.schedstat;

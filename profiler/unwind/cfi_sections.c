@@ -7,13 +7,24 @@
 
 #include "profiler/base/memory.h"
 
+enum { NAMES_MAX_BYTES = 16 << 20 };
+
+/* elf_strptr reads the names of the sections whole, whatever their size, which the file says. */
+static bool has_sound_names(Elf *elf, size_t names)
+{
+    GElf_Shdr header;
+
+    return gelf_getshdr(elf_getscn(elf, names), &header) != NULL && header.sh_size <= NAMES_MAX_BYTES;
+}
+
 /* The callers see to elf_end: a section lives as long as its Elf. */
 static Elf_Scn *find_section(Elf *elf, const char *name, GElf_Shdr *ret_header)
 {
     Elf_Scn *section = NULL;
     size_t names;
 
-    if (elf == NULL || elf_kind(elf) != ELF_K_ELF || elf_getshdrstrndx(elf, &names) != 0)
+    if (elf == NULL || elf_kind(elf) != ELF_K_ELF || elf_getshdrstrndx(elf, &names) != 0 ||
+        !has_sound_names(elf, names))
         return NULL;
     while ((section = elf_nextscn(elf, section)) != NULL) {
         const char *found;

@@ -63,6 +63,15 @@ void wait_namer_destroy(struct wait_namer *namer)
     free(namer);
 }
 
+void wait_namer_forget(struct wait_namer *namer, uint32_t process)
+{
+    if (process >= namer->proc_fds.count)
+        return;
+    if (namer->proc_fds.items[process] >= 0)
+        close(namer->proc_fds.items[process]);
+    namer->proc_fds.items[process] = NOT_THERE;
+}
+
 /* Held from its first wait on: a number that is given to another process later leads nowhere. */
 static int proc_fd_of(struct wait_namer *namer, const struct wait_question *question)
 {

@@ -54,6 +54,9 @@ void wait_namer_destroy(struct wait_namer *namer); /* NULL allowed */
 void wait_namer_name(struct wait_namer *namer, const struct wait_question *question,
                      struct wait_answer *ret_answer);
 
+/* Lets go of what is held of a process that has ended. */
+void wait_namer_forget(struct wait_namer *namer, uint32_t process);
+
 /* Waits a moment for the services that are still looked for. */
 void wait_namer_settle(struct wait_namer *namer);
 
