@@ -20,7 +20,7 @@ END
 
 # Needed to build the profiler, to build the example, and to run the example.
 PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config clang bpftool libbpf-dev libunwind-dev libdw-dev libelf-dev
-    libcjson-dev libiberty-dev zlib1g-dev liblzma-dev libcmocka-dev
+    libcjson-dev libyajl-dev libiberty-dev zlib1g-dev liblzma-dev libcmocka-dev
     libpq-dev
     postgresql wrk)
 

@@ -22,14 +22,20 @@ struct heavy_tree {
     uint32_t *order; /* scratch: stacks by weight */
 };
 
+/* Siblings of equal weight stand in the order of their frames: that of the stacks is another one once a profile was read
+ * back from a file. */
 static int compare_weights(const void *left, const void *right, void *context)
 {
     const struct heavy_tree *tree = context;
     uint32_t a = *(const uint32_t *)left;
     uint32_t b = *(const uint32_t *)right;
+    uint32_t frame_a = stack_table_get(tree->stacks, a).frame;
+    uint32_t frame_b = stack_table_get(tree->stacks, b).frame;
 
     if (tree->nodes[a].total_ns != tree->nodes[b].total_ns)
         return tree->nodes[a].total_ns > tree->nodes[b].total_ns ? -1 : 1;
+    if (frame_a != frame_b)
+        return frame_a < frame_b ? -1 : 1;
     return a < b ? -1 : a > b;
 }
 

@@ -6,15 +6,25 @@
  *   {"$schema": ..., "name": TITLE, "exporter": "stallgraph@0.1.0", "activeProfileIndex": 0,
  *    "stallgraph": {"version": 1, "title", "commandLine", "host", "kernel", "engines": texts, "frequencyHz": number,
  *                   "startUnixSeconds", "startUnixNanoseconds", "durationNs",
+ *                   "cpuCount",                    of the machine; left out where it is not known
  *                   "loss": {"lostEvents", "unwoundStacks", "truncatedStacks", "unpermittedNs", "unplacedWaits"},
- *                   "looks": {"passes", "stacksTaken", "stacksLeftOut", "stacksRaced", "stacksRecalled"},    engine tick
+ *                   "looks": {"passes", "stacksTaken", "stacksLeftOut", "stacksRaced", "stacksRecalled",
+ *                             "stacksDeep", "deepFailed", "deepRecalled",
+ *                             "byWaitLength": [{"belowNs", "stacks", "lost"}]},    engine tick
+ *                   "cpuQuota": {"periods", "throttledPeriods", "throttledNs", "quotaNs", "periodNs"},
  *                   "states": ["on-cpu", ...],     what the numbers in "states" and "timeNs" below stand for
  *                   "processes": [{"pid", "name"}],
  *                   "threads": [{"process": index, "tid", "name", "main": bool, "beginNs", "endNs", "lifetimeNs",
  *                                "timeNs": [per state], "unsampledNs", "lostNs",
  *                                "kernelOnCpuNs", "kernelRunnableNs"}],    the last two only where they were read
+ *                   "listeners": [{"address": "tcp 0.0.0.0:8080", "looks", "queuedLooks", "backlog", "queueMax",
+ *                                  "queueSum", "connectionsMax", "connectionsSum", "unreadMax", "unreadSum"}],
+ *                   "peers": [{"address", "looks", "inFlightMax", "inFlightSum", "connectionsMax",
+ *                              "connectionsSum"}],      these two only where there are any
  *                   "waits": [{"stack": [frames, root first], "count", "sumNs",
- *                              "bins": [of [2^n, 2^(n+1)) ns]}]},          only with --counts
+ *                              "bins": [of [2^n, 2^(n+1)) ns]}],           only with --counts
+ *                   "locks": [{"stack": of those who wait, "waitedNs", "owner": thread, "ownerState", "ownerStack"}]},
+ *                                                  without the last three: not known
  *    "shared": {"frames": [{"name", "file": module, "kind": "kernel"|"wait"|"synthetic", "wait": "network",
  *                           "buildId"}]},          keys that would be empty are left out; without "kind" it is user code
  *    "profiles": [{"type": "sampled", "name", "unit", "startValue": 0, "endValue", "samples", "weights",
@@ -35,7 +45,6 @@
 #define STALLGRAPH_EXPORTERS_SPEEDSCOPE_H
 
 enum {
-    SPEEDSCOPE_VERSION = 1,
     SPEEDSCOPE_MAX_DEPTH = 2000,
     SPEEDSCOPE_KEPT_LEAVES =
         500,             /* of a deeper stack, with its wait; the rest are the callers nearest the root */

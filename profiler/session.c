@@ -160,11 +160,13 @@ static void sample_until_done(struct session *session)
 static void fill_meta(struct session *session, int64_t start_unix_ns)
 {
     struct profile_meta *meta = &session->profile->meta;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     struct utsname name;
 
     meta->frequency_hz = session->options->frequency_hz;
     meta->start_unix_ns = start_unix_ns + (int64_t)(session->report_start_ns - session->window_start_ns);
     meta->duration_ns = session->window_end_ns - session->report_start_ns;
+    meta->cpu_count = cpus > 0 ? (uint32_t)cpus : 0;
     profile_set_text(&meta->engines, session->choice);
     if (uname(&name) == 0) {
         profile_set_text(&meta->host, name.nodename);
@@ -240,10 +242,12 @@ static int run_opened(struct session *session, struct error *err)
     session->report_start_ns = session->options->command ? clock_now_ns() : session->window_start_ns;
     if (session->observer->started != NULL)
         session->observer->started(session->observer->context, session->choice, session->limits);
+    session_backlog_start(session);
     sample_until_done(session);
     end_window(session);
     if (session->trouble[0] != '\0' && session->observer->trouble != NULL)
         session->observer->trouble(session->observer->context, session->trouble);
+    session_backlog_take(session);
     fill_meta(session, start_unix_ns);
     session_count_unpermitted(session);
     session_waits_settle(session);
@@ -256,6 +260,7 @@ static void close_session(struct session *session)
     perf_capture_close(session->capture);
     session_tick_close(session);
     session_counts_close(session);
+    session_backlog_close(session);
     session_waits_close(session);
     session_locks_close(session);
     session_throttle_close(session);

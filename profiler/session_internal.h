@@ -105,6 +105,7 @@ struct session {
     struct session_locks *locks;       /* who holds what is waited for; NULL until there is one */
     struct session_throttle *throttle; /* from the window's start on; else NULL */
     struct wait_counts *counts;        /* --counts; else NULL */
+    struct backlog_watch *backlog;     /* NULL until there is a process */
     struct id_map stack_of_wait; /* place of a wait, as it is counted -> the stack that a look saw there */
     const struct unwinder_backend *backend;
     struct unwinder *unwinder;
@@ -272,6 +273,13 @@ void session_locks_take(struct session *session,
                         uint32_t (*final_stack)(void *context, uint32_t raw_stack, enum thread_state state),
                         void *context);
 void session_locks_close(struct session *session);
+
+/* session_backlog.c: whether work piles up at the targets' sockets. */
+void session_backlog_add_process(struct session *session, pid_t pid);
+void session_backlog_start(struct session *session);
+void session_backlog_take(
+    struct session *session); /* stops looking, and puts into the profile what was found */
+void session_backlog_close(struct session *session);
 
 /* session_exited.c: threads that lived too short to be seen by looking at /proc. */
 void session_exited_end_unseen(struct session *session); /* when the looks of a pass were taken */

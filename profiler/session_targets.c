@@ -60,6 +60,7 @@ static void hold_target(struct session *session, const struct process *process)
         VEC_PUSH(&session->targets, ((struct target){.pid_fd = -1, .root_fd = -1}));
     session->targets.items[process->id] = target;
     session_counts_add_process(session, process->pid);
+    session_backlog_add_process(session, process->pid);
 }
 
 void session_watch_process(struct session *session, pid_t pid)

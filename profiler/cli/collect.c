@@ -220,8 +220,8 @@ static int report_and_write(struct run *run, const struct profile *profile)
         fputc('\n', stderr);
     if (write_files(run, profile, &err) < 0)
         return complain(&err);
-    if (options->summary == SUMMARY_TEXT && !options->quiet)
-        report_summary(stderr, profile);
+    if (!options->quiet)
+        summary_mode_print(options->summary, stderr, profile);
     if (options->verbose)
         report_ledger(stderr, profile);
     if (loss > options->max_loss_percent) {

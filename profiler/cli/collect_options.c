@@ -236,12 +236,7 @@ static int parse_no_children(void *target, const char *value, struct error *err)
 
 static int parse_summary(void *target, const char *value, struct error *err)
 {
-    static const struct choice choices[] = {{"text", SUMMARY_TEXT}, {"none", SUMMARY_NONE}};
-    int chosen = CHOOSE(choices, value, err);
-
-    if (chosen >= 0)
-        ((struct collect_options *)target)->summary = (enum summary_mode)chosen;
-    return chosen < 0 ? chosen : 0;
+    return summary_mode_parse(value, &((struct collect_options *)target)->summary, err);
 }
 
 static int parse_max_loss(void *target, const char *value, struct error *err)
@@ -360,7 +355,7 @@ static const struct option_row rows[] = {
      .parse = parse_max_overhead},
     {.name = "summary",
      .argument = "W",
-     .help = "what is said at the end, on stderr: text, none",
+     .help = "what is said at the end, on stderr: text, json, none",
      .default_text = "text",
      .parse = parse_summary},
     {.name = "max-loss",

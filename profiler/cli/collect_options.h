@@ -8,12 +8,11 @@
 
 #include "exporters/exporter.h"
 #include "profiler/cli/option_table.h"
+#include "profiler/cli/summary_mode.h"
 #include "profiler/session.h"
 #include "profiler/wait/idle_rule.h"
 
 enum { MAX_PIDS = 1024, MAX_FORMATS = 8 };
-
-enum summary_mode { SUMMARY_TEXT, SUMMARY_NONE };
 
 struct collect_options {
     pid_t pids[MAX_PIDS];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "profiler/cli/collect.h"
+#include "profiler/cli/summary.h"
 
 struct subcommand {
     const char *name;
@@ -12,6 +13,7 @@ struct subcommand {
 
 static const struct subcommand subcommands[] = {
     {"collect", "record a profile of a running process", collect_main},
+    {"summary", "say what a profile shows: what is wrong, what is waited for, and where", summary_main},
 };
 
 enum { SUBCOMMAND_COUNT = sizeof subcommands / sizeof subcommands[0] };

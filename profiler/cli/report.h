@@ -1,4 +1,4 @@
-/* What a person reads on stderr: the progress line and the summary at the end. */
+/* What a person reads on stderr: the progress line and the account of each thread. */
 #ifndef STALLGRAPH_CLI_REPORT_H
 #define STALLGRAPH_CLI_REPORT_H
 
@@ -9,9 +9,6 @@
 
 /* "[00:00:12] 14,212 samples, 0 lost", without a line's end. */
 void report_progress(FILE *out, const struct session_progress *progress);
-
-/* Thread time by state, the largest waits, and what was lost or cut. */
-void report_summary(FILE *out, const struct profile *profile);
 
 /* Every thread's account beside the kernel's own counters. */
 void report_ledger(FILE *out, const struct profile *profile);

@@ -20,6 +20,8 @@ struct profile_index {
     struct id_map counted_wait_by_stack;
     size_t counted_wait_capacity;
     size_t lock_wait_capacity;
+    size_t listener_capacity;
+    size_t peer_capacity;
 };
 
 static const char *const state_names[STATE_COUNT] = {
@@ -105,6 +107,8 @@ void profile_destroy(struct profile *profile)
     id_map_finish(&profile->index->counted_wait_by_stack);
     free(profile->counted_waits);
     free(profile->lock_waits);
+    free(profile->listeners);
+    free(profile->peers);
     free(profile->index->next_same_hash);
     free(profile->index);
     free(profile->meta.title);
@@ -209,6 +213,20 @@ void profile_add_lock_wait(struct profile *profile, const struct lock_wait *wait
     profile->lock_waits = vec_reserve(profile->lock_waits, &profile->index->lock_wait_capacity,
                                       profile->lock_wait_count + 1, sizeof *profile->lock_waits);
     profile->lock_waits[profile->lock_wait_count++] = *wait;
+}
+
+void profile_add_listener(struct profile *profile, const struct profile_listener *listener)
+{
+    profile->listeners = vec_reserve(profile->listeners, &profile->index->listener_capacity,
+                                     profile->listener_count + 1, sizeof *profile->listeners);
+    profile->listeners[profile->listener_count++] = *listener;
+}
+
+void profile_add_peer(struct profile *profile, const struct profile_peer *peer)
+{
+    profile->peers = vec_reserve(profile->peers, &profile->index->peer_capacity, profile->peer_count + 1,
+                                 sizeof *profile->peers);
+    profile->peers[profile->peer_count++] = *peer;
 }
 
 void profile_set_text(char **field, const char *text)

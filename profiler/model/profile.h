@@ -143,6 +143,30 @@ struct profile_quota {
         period_ns; /* so much CPU time in each period; 0 = not known, or taken away meanwhile */
 };
 
+/* One of the target's listening TCP sockets, as looks at it about once a second have found it. */
+struct profile_listener {
+    uint32_t address; /* "tcp 0.0.0.0:8080" */
+    uint32_t looks;
+    uint32_t queued_looks; /* of these, with connections that nobody had accepted yet */
+    uint32_t backlog;      /* how many the kernel lets wait there */
+    uint32_t queue_max;
+    uint64_t queue_sum;       /* over the looks; mean = sum / looks */
+    uint32_t connections_max; /* accepted ones */
+    uint64_t connections_sum;
+    uint32_t unread_max; /* of these, with bytes that nobody had read yet */
+    uint64_t unread_sum;
+};
+
+/* A far end that the target has connected to, likewise. */
+struct profile_peer {
+    uint32_t address; /* "tcp 10.0.0.5:5432" */
+    uint32_t looks;
+    uint32_t in_flight_max; /* connections whose last bytes went out: an answer is awaited */
+    uint64_t in_flight_sum;
+    uint32_t connections_max;
+    uint64_t connections_sum;
+};
+
 struct profile_meta {
     char *title;        /* "srv (1234)"; never NULL */
     char *command_line; /* of the profiler; never NULL */
@@ -152,6 +176,7 @@ struct profile_meta {
     double frequency_hz;   /* asked for */
     int64_t start_unix_ns; /* wall clock at the window's start */
     uint64_t duration_ns;  /* length of the window */
+    uint32_t cpu_count;    /* of the machine; 0 = not known */
 };
 
 struct profile {
@@ -167,6 +192,10 @@ struct profile {
     size_t counted_wait_count;
     struct lock_wait *lock_waits; /* engine `tick` only */
     size_t lock_wait_count;
+    struct profile_listener *listeners;
+    size_t listener_count;
+    struct profile_peer *peers;
+    size_t peer_count;
     struct profile_loss loss;
     struct profile_looks looks;
     struct profile_quota quota;
@@ -191,6 +220,8 @@ void profile_add_sample(struct profile *profile, uint32_t thread, const struct s
 void profile_add_counted_wait(struct profile *profile, uint32_t stack, const struct histogram *histogram);
 
 void profile_add_lock_wait(struct profile *profile, const struct lock_wait *wait);
+void profile_add_listener(struct profile *profile, const struct profile_listener *listener);
+void profile_add_peer(struct profile *profile, const struct profile_peer *peer);
 
 /* A meta text is replaced by a copy. */
 void profile_set_text(char **field, const char *text);

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "profiler/base/memory.h"
-#include "profiler/wait/wait_role.h"
+#include "profiler/model/wait_role.h"
 
 enum {
     HOME_FRAMES = 2,       /* the start function and one that it calls: the third is the one that waits */

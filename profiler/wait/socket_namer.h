@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/service_finder.h"
 #include "profiler/wait/socket_address.h"
 #include "profiler/wait/socket_owner.h"
-#include "profiler/wait/wait_role.h"
 
 enum { SOCKET_NO_SERVICE = UINT32_MAX };
 

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/listener_list.h"
 #include "profiler/wait/socket_table.h"
-#include "profiler/wait/wait_role.h"
 
 /* WAIT_ROLE_ACCEPT, WAIT_ROLE_CLIENT, WAIT_ROLE_OUTBOUND, or WAIT_ROLE_QUEUE for what stays on this machine
  * and has no ends with names (a pair of sockets, netlink). listeners are those of its network namespace. In

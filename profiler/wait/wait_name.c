@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/service_name.h"
-#include "profiler/wait/wait_role.h"
 
 struct rule {
     const char *syscall;

@@ -21,9 +21,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/target_memory.h"
 #include "profiler/wait/wait_name.h"
-#include "profiler/wait/wait_role.h"
 
 struct wait_question {
     uint32_t process; /* a number of the caller's: small, and never used for another process */

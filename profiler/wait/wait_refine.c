@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/model/library_code.h"
+
 /* Parts of names of functions that wait, most telling first: within a condition's wait a mutex may be taken
  * again, and the nearest to the leaf counts. */
 static const struct {
@@ -75,37 +77,9 @@ static const struct {
     {"lock_wait_suspend_thread", "row"}, {"MDL_wait::timed_wait", "metadata"},
 };
 
-static bool is_library_module(const char *module)
-{
-    static const char *const prefixes[] = {
-        "libc.so",   "libc-",  "libpthread", "ld-linux", "ld-musl",   "ld-2",
-        "libstdc++", "libc++", "libgcc_s",   "[vdso]",   "libjvm.so", "libcoreclr.so",
-    };
-
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(module, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
-/* In a program that is linked statically, or from headers, the names must tell. */
-static bool is_library_name(const char *name)
-{
-    static const char *const prefixes[] = {
-        "std::",       "__gthread",    "pthread_", "__pthread_", "___pthread_",  "__lll_", "__futex_",
-        "futex_",      "start_thread", "clone",    "__clone",    "__libc_start", "_start", "core::",
-        "parking_lot", "<std::",       "__GI_",    "syscall",    "void std::",   "absl::",
-    };
-
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
 bool wait_function_is_library(const struct wait_function *function)
 {
-    return is_library_module(function->module) || is_library_name(function->name);
+    return library_code_is_runtime(function->name, function->module);
 }
 
 /* "lock_wait" is "lock_wait(que_thr_t*)" and "lock_wait.cold" too. */

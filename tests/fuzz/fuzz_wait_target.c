@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/fd_link.h"
 #include "profiler/wait/futex_wait.h"
 #include "profiler/wait/proc_net.h"
@@ -14,7 +15,6 @@
 #include "profiler/wait/syscall_fd.h"
 #include "profiler/wait/wait_name.h"
 #include "profiler/wait/wait_refine.h"
-#include "profiler/wait/wait_role.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
+#include "profiler/model/wait_role.h"
 #include "profiler/wait/wait_name.h"
-#include "profiler/wait/wait_role.h"
 
 static const struct {
     const char *text;

@@ -1,8 +1,8 @@
 /* The part that what is waited for plays for a thread: whether it is a dependency, a client, an event loop
  * ... Told from the wait frame's text alone, whose first words are ours (names of the target stand behind
  * them), so that a profile that was read back says the same. Pure. */
-#ifndef STALLGRAPH_WAIT_WAIT_ROLE_H
-#define STALLGRAPH_WAIT_WAIT_ROLE_H
+#ifndef STALLGRAPH_MODEL_WAIT_ROLE_H
+#define STALLGRAPH_MODEL_WAIT_ROLE_H
 
 enum wait_role {
     WAIT_ROLE_UNKNOWN,     /* "[wait: recvfrom]", "[wait: ioctl]" ... */

@@ -1,4 +1,4 @@
-#include "profiler/wait/wait_role.h"
+#include "profiler/model/wait_role.h"
 
 #include <stdbool.h>
 #include <stddef.h>
