@@ -269,7 +269,8 @@ class Collect:
         print("run:", " ".join(map(os.fsdecode, argv)), flush=True)
         before_exec = options.pop("preexec_fn", None)
         options["preexec_fn"] = lambda: (die_with_parent(), before_exec and before_exec())
-        self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=self.stderr_file, **options)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        self.child = subprocess.Popen(argv, stderr=self.stderr_file, **options)
         self.pid = self.child.pid
 
     def wait_started(self, timeout=20.0):

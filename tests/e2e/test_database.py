@@ -1,5 +1,6 @@
 """The main job: a pool of threads in front of a real PostgreSQL, under load, and what its threads wait for."""
 
+import json
 import os
 import re
 import signal
@@ -148,6 +149,61 @@ def databases_are_named(t):
     workers_wait_for(t, conninfo, f"[wait: tcp 127.0.0.1:{port} postgres]")
     other, path = by_unix_socket(conninfo)
     workers_wait_for(t, other, f"[wait: unix {path} postgres]")
+
+
+def summary_of(t, result):
+    """What stallgraph summary says of the profile, as JSON; and that collect said the same at the end."""
+    path = f"{result.base}.speedscope.json"
+    text = t.stallgraph("summary", path)
+    check(text.code == 0 and text.stderr == "", f"summary: {text.code} {text.stderr}")
+    check(text.stdout.decode() in result.stderr, f"collect said another thing than summary:\n{text.stdout.decode()}")
+    check(text.stdout.count(b"\n") <= 40, f"more than a screen:\n{text.stdout.decode()}")
+    as_json = t.stallgraph("summary", path, "--summary", "json")
+    check(as_json.code == 0, f"summary: {as_json.code} {as_json.stderr}")
+    return json.loads(as_json.stdout)
+
+
+def verdict_of_kind(summary, kind):
+    found = [verdict for verdict in summary["verdicts"] if verdict["kind"] == kind]
+    check(len(found) <= 1, f"more than one verdict {kind}: {found}")
+    return found[0] if found else None
+
+
+@test
+def starved_pool_is_told(t):
+    """/time: 16 workers, 64 connections, and all workers in the database: the verdict names the pool, the wait, the function."""
+    result = profile_under_load(t, "/time")
+    summary = summary_of(t, result)
+    verdict = verdict_of_kind(summary, "pool-starved")
+    check(verdict is not None, f"no such verdict: {summary['verdicts']}\n{result.stderr}")
+    check(verdict["poolName"] == "worker-*" and verdict["function"] == "query_database", f"{verdict}")
+    check(re.fullmatch(r"\[wait: tcp 127\.0\.0\.1:\d+ postgres\]", verdict["waitText"]) is not None, f"{verdict}")
+    check(verdict["windowShare"] > 0.5 and verdict["waitShare"] > 0.95, f"{verdict}")
+    check(verdict["threadsAtEnd"] == WORKERS and 60 <= verdict["backlog"]["connectionsMean"] <= 70, f"{verdict}")
+    pool = summary["pools"][verdict["pool"]]
+    check(pool["start"] == "worker_main" and pool["threads"] == WORKERS, f"{pool}")
+    peer = summary["peers"][0]
+    check(peer["address"] in verdict["waitText"] and 10 < peer["inFlightMean"] <= WORKERS, f"{peer}")
+
+
+@test
+def free_pool_is_not_called_starved(t):
+    """/async-time: the same work without a thread for each request, which is told by the connections that await answers."""
+    result = profile_under_load(t, "/async-time")
+    summary = summary_of(t, result)
+    check(verdict_of_kind(summary, "pool-starved") is None, f"{summary['verdicts']}")
+    pool = next(pool for pool in summary["pools"] if pool["name"] == "worker-*")
+    check(pool["timeNs"]["idle"] > 0.8 * sum(pool["timeNs"].values()), f"{pool}")
+    check(summary["peers"][0]["inFlightMean"] > WORKERS, f"{summary['peers']}")
+
+
+@test
+def contended_lock_is_told(t):
+    """/lock: one worker computes and the others wait for the one mutex."""
+    summary = summary_of(t, profile_under_load(t, "/lock", duration=2))
+    verdict = verdict_of_kind(summary, "lock-serialises")
+    check(verdict is not None, f"no such verdict: {summary['verdicts']}")
+    check(verdict["waitText"] == "[wait: lock cache_mu]" and verdict["function"] == "handle_lock", f"{verdict}")
 
 
 @test
