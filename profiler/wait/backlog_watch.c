@@ -25,9 +25,10 @@
 
 /* A look costs some 0.5 us a socket of the namespace, a list of descriptors 2 us each. */
 enum {
-    LOOK_MS = 500,
+    LOOK_MS = 1000,
     LIST_MS = 3000,
-    PAUSE_FACTOR = 100, /* of what was spent */
+    PAUSE_FACTOR =
+        400, /* of what was spent: a look goes through all of the kernel's table, 4 ms where it is empty */
     MAX_PROCESSES = 64,
     MAX_NETWORKS = 8,
     MAX_FDS = 20000, /* of a list, of all processes together */
