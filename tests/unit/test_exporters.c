@@ -362,7 +362,7 @@ static void test_pprof_options(void **state)
     expect_in_pprof(profile, IDLE_SEPARATE, THREADS_POOL, "[idle]", "worker-1");
     expect_in_pprof(profile, IDLE_SEPARATE, THREADS_POOL, "worker-*", "worker-1");
     expect_in_pprof(profile, IDLE_MERGE, THREADS_EACH, "worker-1", "[idle]");
-    expect_in_pprof(profile, IDLE_MERGE, THREADS_MERGE, "[wait: epoll]", "housekeeper");
+    expect_in_pprof(profile, IDLE_MERGE, THREADS_MERGE, "[wait: epoll]", "dbserver [main]");
     expect_in_pprof(profile, IDLE_HIDE, THREADS_POOL, "housekeeper", "[wait: epoll]");
     profile_destroy(profile);
 }
