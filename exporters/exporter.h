@@ -7,6 +7,7 @@
 #ifndef STALLGRAPH_EXPORTERS_EXPORTER_H
 #define STALLGRAPH_EXPORTERS_EXPORTER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "profiler/base/error.h"
@@ -22,6 +23,7 @@ struct exporter {
     const char *name;      /* as --format spells it */
     const char *extension; /* with its dot: ".speedscope.json" */
     const char *help;      /* one line for --help */
+    bool packs_itself;     /* writes gzip already: not to be compressed once more */
     /* Writes the whole file. Checks ferror at the end: 0, or -errno with err set. The same profile gives the
      * same bytes. */
     int (*write)(const struct profile *profile, const struct export_options *options, FILE *out,
@@ -31,6 +33,7 @@ struct exporter {
 extern const struct exporter exporter_speedscope;
 extern const struct exporter exporter_folded;
 extern const struct exporter exporter_svg;
+extern const struct exporter exporter_pprof;
 
 /* All formats, NULL-terminated, in the order of --help. */
 extern const struct exporter *const exporters[];

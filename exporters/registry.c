@@ -7,6 +7,7 @@ const struct exporter *const exporters[] = {
     &exporter_speedscope,
     &exporter_folded,
     &exporter_svg,
+    &exporter_pprof,
     NULL,
 };
 

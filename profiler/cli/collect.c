@@ -83,7 +83,8 @@ static void choose_paths(struct run *run, const char *name)
         suffix = ".gz";
     }
     for (size_t i = 0; i < options->format_count; i++)
-        run->paths[i] = string_format("%s%s%s", base, options->formats[i]->extension, suffix);
+        run->paths[i] = string_format("%s%s%s", base, options->formats[i]->extension,
+                                      options->formats[i]->packs_itself ? "" : suffix);
 }
 
 static int check_paths(const struct run *run, struct error *err)
@@ -184,7 +185,7 @@ static int write_files(const struct run *run, const struct profile *profile, str
 
     for (size_t i = 0; i < options->format_count; i++) {
         struct export_job job = {options->formats[i], profile, &options->export};
-        int r = output_file_write(run->paths[i], write_export, &job, err);
+        int r = output_file_write(run->paths[i], job.exporter->packs_itself, write_export, &job, err);
 
         if (r == -ENOSPC || r == -EDQUOT)
             return error_say(err, r, "write %s: %s; make room there, or give another place with -o",

@@ -271,7 +271,7 @@ static int parse_verbose(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     {.name = "format",
      .argument = "LIST",
-     .help = "speedscope, folded, svg; comma-separated, one file each",
+     .help = "speedscope, folded, svg, pprof; comma-separated, one file each",
      .default_text = "speedscope",
      .parse = parse_formats},
     {.name = "output",
@@ -324,12 +324,14 @@ static const struct option_row rows[] = {
      .parse = parse_kernel},
     {.name = "threads",
      .argument = "W",
-     .help = "in folded and svg: pool (threads whose names differ only in digits are one), each, merge",
+     .help =
+         "in folded, svg and pprof: pool (threads whose names differ only in digits are one), each, merge",
      .default_text = "pool",
      .parse = parse_threads},
     {.name = "idle",
      .argument = "W",
-     .help = "in folded and svg, threads that wait for work: separate (under [idle]), hide, merge (among the "
+     .help = "in folded, svg and pprof, threads that wait for work: separate (under [idle]), hide, merge "
+             "(among the "
              "rest)",
      .default_text = "separate",
      .parse = parse_idle},

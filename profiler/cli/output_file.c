@@ -81,11 +81,11 @@ static int write_stream(FILE *plain, bool compress, int (*write)(void *context, 
     return r;
 }
 
-static int write_and_close(FILE *file, const char *path,
+static int write_and_close(FILE *file, const char *path, bool packs_itself,
                            int (*write)(void *context, FILE *out, struct error *err), void *context,
                            struct error *err)
 {
-    int r = write_stream(file, ends_in_gz(path), write, context, path, err);
+    int r = write_stream(file, ends_in_gz(path) && !packs_itself, write, context, path, err);
 
     if (fclose(file) != 0 && r == 0)
         r = error_set(err, -errno, "write %s", path);
@@ -103,8 +103,9 @@ static void hold_signals(sigset_t *ret_before)
     sigprocmask(SIG_BLOCK, &set, ret_before);
 }
 
-static int write_and_rename(const char *path, int (*write)(void *context, FILE *out, struct error *err),
-                            void *context, struct error *err)
+static int write_and_rename(const char *path, bool packs_itself,
+                            int (*write)(void *context, FILE *out, struct error *err), void *context,
+                            struct error *err)
 {
     AUTO_FREE char *temporary = temporary_path(path);
     FILE *file = fopen(temporary, "wxe");
@@ -112,7 +113,7 @@ static int write_and_rename(const char *path, int (*write)(void *context, FILE *
 
     if (file == NULL)
         return error_set(err, -errno, "write %s", path);
-    r = write_and_close(file, path, write, context, err);
+    r = write_and_close(file, path, packs_itself, write, context, err);
     if (r == 0 && rename(temporary, path) < 0)
         r = error_set(err, -errno, "write %s", path);
     if (r < 0)
@@ -120,8 +121,9 @@ static int write_and_rename(const char *path, int (*write)(void *context, FILE *
     return r;
 }
 
-int output_file_write(const char *path, int (*write)(void *context, FILE *out, struct error *err),
-                      void *context, struct error *err)
+int output_file_write(const char *path, bool packs_itself,
+                      int (*write)(void *context, FILE *out, struct error *err), void *context,
+                      struct error *err)
 {
     sigset_t before;
     FILE *file;
@@ -136,10 +138,10 @@ int output_file_write(const char *path, int (*write)(void *context, FILE *out, s
     if (is_special(path)) {
         file = fopen(path, "we");
         return file == NULL ? error_set(err, -errno, "write %s", path)
-                            : write_and_close(file, path, write, context, err);
+                            : write_and_close(file, path, packs_itself, write, context, err);
     }
     hold_signals(&before);
-    r = write_and_rename(path, write, context, err);
+    r = write_and_rename(path, packs_itself, write, context, err);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return r;
 }

@@ -2,7 +2,7 @@
 """Reads the golden files back, with parsers of its own, and holds the formats against their rules and against each other.
 
 check_golden.py               all profiles of this folder
-check_golden.py PREFIX...     PREFIX.speedscope.json, PREFIX.folded and PREFIX.svg of any other profile
+check_golden.py PREFIX...     PREFIX.speedscope.json, .folded, .svg and .pb or .pb.gz of any other profile
 check_golden.py --self-test   files with a fault in them must be refused
 """
 
@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+
+import read_pprof
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROFILES = ["hostile", "server", "quarter", "empty"]
@@ -117,7 +119,7 @@ def read_speedscope(data):
             position += weight
     names = [frame["name"] for frame in frames]
     stacks = [(tuple(names[i] for i in stack), weight) for stack, weight, _ in rows[0]]
-    return {"total_us": (sum(weight for _, weight in stacks) + 500) // 1000, "stacks": stacks, "frames": frames,
+    return {"total_us": (sum(weight for _, weight in stacks) + 500) // 1000, "stacks": stacks, "frames": frames, "own": own,
             "depth": max((len([n for n in stack if n != "[idle]"]) for stack, _ in stacks), default=0)}
 
 
@@ -202,6 +204,56 @@ def read_svg(data):
     return {"total_us": total, "rects": rects, "stacks": stacks, "depth": max(widest, default=-1) + 1}
 
 
+STATE_TYPES = ("on-cpu", "runnable", "blocked", "idle")
+PPROF_TYPES = [("samples", "count")] + [(name, "nanoseconds") for name in (*STATE_TYPES, "wall")]
+
+
+def read_pprof_file(data):
+    """pprof, with its stacks as folded text has them: under process and pool."""
+    profile = read_pprof.Profile(data)
+    require(profile.types == PPROF_TYPES and profile.default_type == "wall", f"types {profile.types}")
+    stacks, depth = collections.Counter(), 0
+    for sample in profile.samples:
+        state, values = sample.labels["state"], sample.values
+        wanted = {name: values["wall"] if name == state else 0 for name in STATE_TYPES}
+        require(values["wall"] > 0 and values["samples"] > 0, f"a sample of nothing: {values}")
+        require(wanted == {name: values[name] for name in STATE_TYPES}, f"{state}, but {values}")
+        require((state == "idle") == (sample.stack[0] == "[idle]"), f"{state}, but {sample.stack}")
+        names = sample.stack[1:] if state == "idle" else sample.stack
+        depth = max(depth, len(names))
+        folded = (*(("[idle]",) if state == "idle" else ()), sample.labels["process"], sample.labels["thread"], *names)
+        stacks[tuple(name.replace(";", ":") for name in folded)] += values["wall"]
+    return {"total_us": (profile.total("wall") + 500) // 1000, "stacks": stacks, "depth": depth, "profile": profile}
+
+
+def check_pprof(pprof, speedscope, folded):
+    """Stack by stack as in folded text, state by state as in the ledgers."""
+    profile, own = pprof["profile"], speedscope["own"]
+    lines = dict(folded["stacks"])
+    require(set(lines) <= set(pprof["stacks"]), f"pprof lacks {set(lines) - set(pprof['stacks'])}")
+    for stack, ns in pprof["stacks"].items():
+        require(abs(ns - lines.get(stack, 0) * 1000) < 1000, f"{stack}: {ns} ns, folded {lines.get(stack, 0)} us")
+    ledgers = {str(thread["tid"]): sum(thread["timeNs"]) for thread in own["threads"] if sum(thread["timeNs"]) > 0}
+    require(profile.sums_by_label("tid", "wall") == ledgers, "pprof: the threads' ledgers")
+    for index, state in enumerate(own["states"]):
+        ns = sum(thread["timeNs"][index] for thread in own["threads"])
+        require(profile.sums_by_label("state", "wall").get(state, 0) == ns, f"pprof: time {state}")
+    require(profile.duration_ns == own["durationNs"], "pprof: duration")
+    require(profile.time_ns == own["startUnixSeconds"] * 10**9 + own["startUnixNanoseconds"], "pprof: start")
+    require(profile.period == int(1e9 / own["frequencyHz"]), "pprof: period")
+    modules = {(frame["file"], frame.get("buildId", "")) for frame in speedscope["frames"] if "file" in frame}
+    seen = {module for sample in profile.samples for module in sample.modules if module}
+    require(seen == modules, f"pprof: mappings {seen}, modules {modules}")
+
+
+def read_either(*paths):
+    for path in paths:
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                return file.read()
+    raise Fault(f"none of {paths}")
+
+
 def check_profile(prefix):
     with open(prefix + ".speedscope.json", "rb") as file:
         speedscope = read_speedscope(file.read())
@@ -209,17 +261,19 @@ def check_profile(prefix):
         folded = read_folded(file.read())
     with open(prefix + ".svg", "rb") as file:
         svg = read_svg(file.read())
+    pprof = read_pprof_file(read_either(prefix + ".pb", prefix + ".pb.gz"))
+    check_pprof(pprof, speedscope, folded)
     if shutil.which("xmllint"):
         subprocess.run(["xmllint", "--noout", prefix + ".svg"], check=True)
-    totals = [part["total_us"] for part in (speedscope, folded, svg)]
-    depths = [part["depth"] for part in (speedscope, folded, svg)]
+    totals = [part["total_us"] for part in (speedscope, folded, svg, pprof)]
+    depths = [part["depth"] for part in (speedscope, folded, svg, pprof)]
     require(dict(folded["stacks"]) == dict(svg["stacks"]), "the stacks of folded and svg differ")
     require(len(set(totals)) == 1, f"totals differ: {totals}")
     require(len(set(depths)) == 1, f"depths differ: {depths}")
-    return speedscope, folded, svg
+    return speedscope, folded, svg, pprof
 
 
-def check_hostile(speedscope, folded, svg):
+def check_hostile(speedscope, folded, svg, pprof):
     """The fixture's truth: how deep the hostile names stand, and that none of them got lost."""
     names = {frame["name"] for frame in speedscope["frames"]}
     require('a;b<c>"&\n\ufffd d' in names, "the hostile symbol in speedscope")
@@ -232,6 +286,10 @@ def check_hostile(speedscope, folded, svg):
     require(at == {4}, f"the hostile symbol stands at {at} in folded")
     at = {row for row, _, _, name in svg["rects"] if name == 'a;b<c>"& \ufffd d'}
     require(at == {5}, f"the hostile symbol stands in rows {at} of the svg")
+    at = {stack.index('a:b<c>"& \ufffd d') for stack in pprof["stacks"] if 'a:b<c>"& \ufffd d' in stack}
+    require(at == {4}, f"the hostile symbol stands at {at} in pprof")
+    strings = "".join(pprof["profile"].strings)
+    require(not re.search("[\x00-\x1f\x7f-\x9f]", strings), "control characters in pprof")
     require(speedscope["depth"] == 5, f"depth {speedscope['depth']}")
 
 
@@ -274,6 +332,13 @@ def self_test():
         (read_svg, "hostile.svg", b"&lt;&lt;", b"<&lt;"),
         (read_svg, "quarter.svg", b"{\"selves\":[", b"{\"selves\":[0,0,5,"),
         (read_svg, "quarter.svg", b"{\"nodes\":[", b"{\"nodes\":[-7,"),
+        (read_pprof_file, "quarter.pb", b"\x80\xaf\xd0\xe5\x02", b"\x81\xaf\xd0\xe5\x02"),
+        (read_pprof_file, "quarter.pb", b"\x0a\x02\x01\x02", b"\x0a\x02\x01\x63"),
+        (read_pprof_file, "quarter.pb", b"\x0a\x02\x01\x02", b"\x0a\x03\x01\x02"),
+        (read_pprof_file, "quarter.pb", b"parent_fn", b"parent_f\xff"),
+        (read_pprof_file, "quarter.pb", b"\x32\x04wall", b"\x32\x04idle"),
+        (read_pprof_file, "quarter.pb", b"\x32\x00", b"\x32\x01x"),
+        (read_pprof_file, "quarter.pb", b"\x22\x08\x08\x02", b"\x22\x08\x08\x01"),
         (read_svg, "server.svg", b">PQexec</text>", b">" + b"PQexec" * 60 + b"</text>"),
     ]
     for reader, name, good, bad in faults:
@@ -282,7 +347,7 @@ def self_test():
         require(good in data, f"{name} no longer contains {good!r}")
         try:
             reader(data.replace(good, bad, 1))
-        except (Fault, ValueError, ET.ParseError, KeyError):
+        except (Fault, read_pprof.Fault, ValueError, ET.ParseError, KeyError):
             continue
         raise Fault(f"{name}: {bad!r} was not noticed")
 
@@ -296,7 +361,7 @@ def main(arguments):
                 check_profile(prefix)
         else:
             check_all()
-    except (Fault, ET.ParseError, subprocess.CalledProcessError) as fault:
+    except (Fault, read_pprof.Fault, ET.ParseError, subprocess.CalledProcessError) as fault:
         print(f"check_golden.py: {fault}", file=sys.stderr)
         return 1
     return 0

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <zlib.h>
 
 #include "exporters/exporter.h"
 #include "profiler/base/cleanup.h"
@@ -36,16 +37,45 @@ static char *export_to_memory(const char *format, const struct profile *profile,
     return bytes;
 }
 
+/* The golden file of a format that packs itself holds what is packed: another zlib may pack it otherwise. */
+static char *unpack(const char *packed, size_t packed_size, size_t *ret_size)
+{
+    char *bytes = memory_zeroed(GOLDEN_MAX_BYTES, 1);
+    z_stream stream = {.next_in = (z_const Bytef *)packed,
+                       .avail_in = (uInt)packed_size,
+                       .next_out = (Bytef *)bytes,
+                       .avail_out = GOLDEN_MAX_BYTES};
+
+    assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK); /* + 16: gzip */
+    assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(stream.avail_in, 0);
+    *ret_size = stream.total_out;
+    inflateEnd(&stream);
+    return bytes;
+}
+
+static char *golden_path(const char *name, const struct exporter *exporter)
+{
+    size_t length = strlen(exporter->extension) - (exporter->packs_itself ? strlen(".gz") : 0);
+
+    return string_format("%s/golden/%s%.*s", TEST_SOURCE_DIR, name, (int)length, exporter->extension);
+}
+
 static void compare_with_golden(const char *name, const char *format, const struct profile *profile,
                                 const struct export_options *options)
 {
-    AUTO_FREE char *path =
-        string_format("%s/golden/%s%s", TEST_SOURCE_DIR, name, exporter_find(format)->extension);
+    AUTO_FREE char *path = golden_path(name, exporter_find(format));
     size_t size = 0;
     size_t golden_size = 0;
     AUTO_FREE char *bytes = export_to_memory(format, profile, options, &size);
     AUTO_FREE char *golden = NULL;
 
+    if (exporter_find(format)->packs_itself) {
+        char *packed = bytes;
+
+        bytes = unpack(packed, size, &size);
+        free(packed);
+    }
     if (getenv("UPDATE_GOLDEN") != NULL) {
         FILE *file = fopen(path, "w");
 
@@ -295,6 +325,48 @@ static ssize_t refuse(void *cookie, const char *bytes, size_t size)
     return 0;
 }
 
+/* Nothing of the time or the place of writing: RFC 1952, MTIME and flags are 0. */
+static void test_pprof_header(void **state)
+{
+    (void)state;
+    struct profile *profile = fixture_quarter();
+    size_t size = 0;
+    AUTO_FREE char *bytes = export_to_memory("pprof", profile, &default_options, &size);
+
+    assert_true(size > 18);
+    assert_memory_equal(bytes, "\x1f\x8b\x08\0\0\0\0\0", 8);
+    profile_destroy(profile);
+}
+
+/* The options change labels and idle time; what they take from a file is found by the bytes of its strings. */
+static void expect_in_pprof(const struct profile *profile, enum idle_mode idle, enum thread_grouping threads,
+                            const char *there, const char *not_there)
+{
+    struct export_options options = {.tree = {idle, threads}};
+    size_t packed_size = 0;
+    size_t size = 0;
+    AUTO_FREE char *packed = export_to_memory("pprof", profile, &options, &packed_size);
+    AUTO_FREE char *bytes = unpack(packed, packed_size, &size);
+
+    if (memmem(bytes, size, there, strlen(there)) == NULL)
+        fail_msg("\"%s\" is not in the file", there);
+    if (memmem(bytes, size, not_there, strlen(not_there)) != NULL)
+        fail_msg("\"%s\" is in the file", not_there);
+}
+
+static void test_pprof_options(void **state)
+{
+    (void)state;
+    struct profile *profile = fixture_server();
+
+    expect_in_pprof(profile, IDLE_SEPARATE, THREADS_POOL, "[idle]", "worker-1");
+    expect_in_pprof(profile, IDLE_SEPARATE, THREADS_POOL, "worker-*", "worker-1");
+    expect_in_pprof(profile, IDLE_MERGE, THREADS_EACH, "worker-1", "[idle]");
+    expect_in_pprof(profile, IDLE_MERGE, THREADS_MERGE, "[wait: epoll]", "dbserver [main]");
+    expect_in_pprof(profile, IDLE_HIDE, THREADS_POOL, "housekeeper", "[wait: epoll]");
+    profile_destroy(profile);
+}
+
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -334,6 +406,8 @@ int main(void)
         cmocka_unit_test(test_svg_keeps_markup_out),
         cmocka_unit_test(test_svg_stays_small),
         cmocka_unit_test(test_speedscope_microseconds),
+        cmocka_unit_test(test_pprof_header),
+        cmocka_unit_test(test_pprof_options),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_find),
     };
