@@ -362,7 +362,7 @@ static const struct option_row rows[] = {
      .parse = parse_summary},
     {.name = "max-loss",
      .argument = "PERCENT",
-     .help = "above this share of time without a stack the exit code is 3",
+     .help = "above this share of time without a stack (and a tenth of a second of it) the exit code is 3",
      .default_text = "5",
      .parse = parse_max_loss},
     {.name = "quiet", .letter = 'q', .help = "no progress line, no summary", .parse = parse_quiet},

@@ -64,6 +64,9 @@ void report_ledger(FILE *out, const struct profile *profile)
     }
 }
 
+/* Some samples' worth: in a short profile, or one of threads that hardly run, it says nothing. */
+enum { LEAST_LOSS_MS = 100 };
+
 double report_loss_percent(const struct profile *profile)
 {
     uint64_t all_ns = 0;
@@ -76,5 +79,5 @@ double report_loss_percent(const struct profile *profile)
         for (size_t i = 0; i < thread->sample_count; i++)
             all_ns += thread->samples[i].weight_ns;
     }
-    return percent(loss_ns, all_ns);
+    return loss_ns < LEAST_LOSS_MS * NS_PER_MS ? 0 : percent(loss_ns, all_ns);
 }

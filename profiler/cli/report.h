@@ -13,7 +13,8 @@ void report_progress(FILE *out, const struct session_progress *progress);
 /* Every thread's account beside the kernel's own counters. */
 void report_ledger(FILE *out, const struct profile *profile);
 
-/* Percent of the reported time that is loss: no stack for it, or not even a state. */
+/* Percent of the reported time that is loss: no stack for it, or not even a state. Less than a tenth of a second in all is
+ * none. */
 double report_loss_percent(const struct profile *profile);
 
 #endif
