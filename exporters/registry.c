@@ -4,11 +4,7 @@
 #include "exporters/exporter.h"
 
 const struct exporter *const exporters[] = {
-    &exporter_speedscope,
-    &exporter_folded,
-    &exporter_svg,
-    &exporter_pprof,
-    NULL,
+    &exporter_speedscope, &exporter_folded, &exporter_svg, &exporter_pprof, NULL,
 };
 
 const struct exporter *exporter_find(const char *name)

@@ -3,9 +3,14 @@ form as it is read."""
 
 import gzip
 import json
+import os
 import re
 import subprocess
+import sys
 import xml.etree.ElementTree
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import read_pprof  # noqa: E402
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 UNITS_NS = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
@@ -298,6 +303,46 @@ class Svg:
             require(own > -1e-3, f"the children of {frame.label()} are wider than it")
             samples.append((paths[frame], round(max(own, 0.0) / 100 * self.total) * 1000))
         return Stacks("svg", [(stack, ns) for stack, ns in samples if ns > 0])
+
+
+class Pprof(Stacks):
+    """A profile.proto: its samples as stacks, with the state that they are labelled with."""
+
+    VALUES = ["samples", "on-cpu", "runnable", "blocked", "idle", "wall"]
+    LABELS = {"process", "pid", "thread", "tid", "state"}
+
+    def __init__(self, data):
+        try:
+            self.profile = read_pprof.Profile(data)
+        except read_pprof.Fault as fault:
+            raise BadFormat(str(fault)) from fault
+        samples = []
+        require([name for name, _ in self.profile.types] == self.VALUES, f"values {self.profile.types}")
+        for sample in self.profile.samples:
+            state, values = sample.labels.get("state"), sample.values
+            by_state = {name: values[name] for name in self.VALUES[1:-1] if values[name] > 0}
+            wanted = {} if state in ("stopped", "unknown") else {state: values["wall"]}
+            require(values["wall"] > 0 and values["samples"] > 0, f"a sample of nothing: {values}")
+            require(by_state == wanted, f"{state}, but the values are {values}")
+            require(not any(ord(c) < 32 or ord(c) == 127 for name in sample.stack for c in name), "control bytes")
+            samples.append((sample.stack, values["wall"], "lost" if state == "unknown" else state))
+        super().__init__("pprof", samples)
+
+    @classmethod
+    def read(cls, path):
+        with open(path, "rb") as file:
+            data = file.read()
+        require(data[:2] == b"\x1f\x8b" and gzip.decompress(data)[:2] != b"\x1f\x8b", "not packed once")
+        return cls(data)
+
+    def labelled(self, key, text):
+        """Those of one thread, pool, process, ..."""
+        pairs = zip(self.samples, self.profile.samples)
+        return Stacks(self.name, [sample for sample, whole in pairs if whole.labels.get(key) == text])
+
+    def by_label(self, key):
+        """Nanoseconds by what the label says."""
+        return self.profile.sums_by_label(key, "wall")
 
 
 def has_xmllint():

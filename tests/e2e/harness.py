@@ -34,7 +34,7 @@ MS = 1_000_000
 NOBODY = 65534
 WRITTEN = (0, 3)
 WITHOUT_BPF = ("setpriv", "--bounding-set", "-bpf,-sys_admin", "--inh-caps", "-bpf,-sys_admin")
-EXTENSIONS = {"speedscope": ".speedscope.json", "folded": ".folded", "svg": ".svg"}
+EXTENSIONS = {"speedscope": ".speedscope.json", "folded": ".folded", "svg": ".svg", "pprof": ".pb.gz"}
 
 
 class Failure(Exception):
@@ -254,6 +254,10 @@ class Result:
     @property
     def svg(self):
         return formats.Svg.read(f"{self.base}.svg")
+
+    @property
+    def pprof(self):
+        return formats.Pprof.read(f"{self.base}.pb.gz")
 
 
 class Collect:

@@ -3,6 +3,7 @@
 
 import copy
 import json
+import os
 import sys
 
 sys.dont_write_bytecode = True
@@ -95,6 +96,20 @@ SVG = (
 )
 
 
+BAD_PPROF = {
+    "a value that its state belies": (b"\x80\xaf\xd0\xe5\x02", b"\x81\xaf\xd0\xe5\x02"),
+    "no such location": (b"\x0a\x02\x01\x02", b"\x0a\x02\x01\x63"),
+    "bad UTF-8 in pprof": (b"parent_fn", b"parent_f\xff"),
+    "a control byte in pprof": (b"parent_fn", b"parent\x1bfn"),
+    "a field that there is not": (b"\x50\x80", b"\x60\x80"),
+}
+
+
+def golden(name):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", name), "rb") as file:
+        return file.read()
+
+
 def check_raises(what, read):
     try:
         read()
@@ -121,6 +136,12 @@ def main():
     assert folded.time() == 5000 and folded.having("work").time() == 3000
     for what, data in BAD_FOLDED.items():
         check_raises(what, lambda data=data: formats.Folded.parse(data))
+
+    pprof = formats.Pprof(golden("quarter.pb"))
+    assert pprof.sums() == {("main", "parent_fn"): 750_000_000, ("main", "parent_fn", "child_fn"): 250_000_000}
+    assert pprof.labelled("tid", "77").time() == pprof.time() and pprof.labelled("tid", "78").samples == []
+    for what, (good, bad) in BAD_PPROF.items():
+        check_raises(what, lambda good=good, bad=bad: formats.Pprof(golden("quarter.pb").replace(good, bad, 1)))
 
     svg = formats.Svg(SVG % 10)
     assert [frame.label() for frame in svg.frames] == ["all", "main", "work"]

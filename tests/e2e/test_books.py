@@ -2,7 +2,7 @@
 
 from harness import MS, Counters, check, check_close, test, test_each_engine
 
-FORMATS = "speedscope,folded,svg"
+FORMATS = "speedscope,folded,svg,pprof"
 
 
 # Of trace each switch costs a record, stamped a little after the kernel has read its clock for its own count.
@@ -76,13 +76,15 @@ def check_against(counters: Counters, thread, profile):
 
 def check_totals(result, what):
     """All formats say the same total, to the microsecond."""
-    profile, folded, svg = result.profile, result.folded, result.svg
+    profile, folded, svg, pprof = result.profile, result.folded, result.svg, result.pprof
     threads_us = round(profile.threads_total_ns() / 1000)
     all_us = round(profile.all_threads.time() / 1000)
     check(threads_us > 0, f"{what}: nothing was measured")
     check(all_us == threads_us, f"{what}: all threads {all_us} us, each thread {threads_us} us")
     check(folded.time() // 1000 == threads_us, f"{what}: folded {folded.time() // 1000} us, speedscope {threads_us} us")
     check(svg.total_us() == threads_us, f"{what}: svg {svg.total_us()} us, speedscope {threads_us} us")
+    pprof_us = round(pprof.time() / 1000)
+    check(pprof_us == threads_us, f"{what}: pprof {pprof_us} us, speedscope {threads_us} us")
 
 
 @test
@@ -102,7 +104,7 @@ def totals_agree_with_filters(t):
 
 @test_each_engine
 def each_stack_agrees_in_all_formats(t):
-    """Stack by stack: what speedscope says of all threads is what the folded lines say."""
+    """Stack by stack: what speedscope says of all threads is what the folded lines say, and pprof's samples."""
     target = t.workload("mixed_threads")
     options = ("--threads", "merge", "--idle", "merge")
     result = t.collect("-p", target.pid, *options, duration=2, formats_wanted=FORMATS)
@@ -111,6 +113,28 @@ def each_stack_agrees_in_all_formats(t):
     for stack, ns in sums.items():
         check(abs(flat.get(stack, 0) - ns) <= 1000, f"{stack}: folded {flat.get(stack, 0)} ns, speedscope {ns} ns")
     check(set(flat) <= set(sums), f"stacks that only folded has: {set(flat) - set(sums)}")
+    check(result.pprof.sums() == sums, f"pprof: {set(result.pprof.sums().items()) ^ set(sums.items())}")
+
+
+@test
+def pprof_labels_agree_with_the_ledgers(t):
+    """Thread by thread and state by state, to the nanosecond."""
+    target = t.workload("mixed_threads")
+    result = t.collect("-p", target.pid, "--threads", "each", duration=1, formats_wanted=FORMATS)
+    profile, pprof = result.profile, result.pprof
+    ledgers = {str(thread.tid): sum(thread.times.values()) for thread in profile.threads}
+    check(pprof.by_label("tid") == {tid: ns for tid, ns in ledgers.items() if ns > 0}, f"{pprof.by_label('tid')}, {ledgers}")
+    for state in profile.own["states"]:
+        ns = sum(thread.times[state] for thread in profile.threads)
+        seen = pprof.by_label("state").get(state, 0)
+        check(seen == ns, f"{state}: pprof {seen} ns, ledgers {ns} ns")
+    check(str(target.pid) in pprof.by_label("pid"), f"pids {pprof.by_label('pid')}")
+    check(sum(pprof.by_label("thread").values()) == pprof.time(), "time of no thread")
+    check(any(build_id for _, build_id in modules_of(pprof)), "no build id")
+
+
+def modules_of(pprof):
+    return {module for sample in pprof.profile.samples for module in sample.modules if module}
 
 
 @test

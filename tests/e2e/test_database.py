@@ -80,7 +80,7 @@ def profile_under_load(t, path, duration=3):
     server = Dbserver(t, t.ends(Postgres()).conninfo)
     load = Load(t, f"http://{server.address}{path}")
     time.sleep(1.5)  # until every connection has asked, and each worker has something to do
-    result = t.collect("-p", server.pid, duration=duration, formats_wanted="speedscope,folded,svg")
+    result = t.collect("-p", server.pid, duration=duration, formats_wanted="speedscope,folded,svg,pprof")
     load.finish()
     return result
 
@@ -98,6 +98,7 @@ def in_each_format(result):
     return [
         ("speedscope", type(result.profile.all_threads)("speedscope", together)),
         ("folded", result.folded.select(lambda stack: pool in stack)),
+        ("pprof", result.pprof.labelled("thread", pool)),
         ("svg", result.svg.stacks().select(lambda stack: pool in stack)),
     ]
 
@@ -130,7 +131,7 @@ def workers_wait_for(t, conninfo, wait):
     server = Dbserver(t, conninfo)
     load = Load(t, f"http://{server.address}/time")
     time.sleep(1.5)
-    result = t.collect("-p", server.pid, duration=2, formats_wanted="speedscope,folded,svg")
+    result = t.collect("-p", server.pid, duration=2, formats_wanted="speedscope,folded,svg,pprof")
     load.finish()
     for name, stacks in in_each_format(result):
         blocked = stacks.select(lambda stack: stack[-1].startswith("[wait: "))

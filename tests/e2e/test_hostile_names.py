@@ -7,7 +7,7 @@ from harness import MS, check, check_close, check_share, test
 
 HOSTILE = b'a;b<c>"&\n\xff d'
 LONG = b"<" * 300 + b"&" * 100
-FORMATS = "speedscope,folded,svg"
+FORMATS = "speedscope,folded,svg,pprof"
 
 
 def hostile_program(t):
@@ -40,9 +40,16 @@ def hostile_symbols_keep_every_format_whole(t):
     two = flat.select(lambda s: depth_below_main(s) == 2)
     check_share("two frames below main, folded", two, flat, at_least=0.95)
     check_close("totals", folded.time(), profile.threads_total_ns(), absolute=2000)
+    check_pprof(result.pprof, profile)
+    on = result.pprof.state("on-cpu")
+    check_share("two frames below main, pprof", on.select(lambda s: depth_below_main(s) == 2), on, at_least=0.95)
     labels = [frame.label() for frame in svg.frames]
     check("main" in labels, f"main is not drawn: {labels}")
     check(any(label.startswith("a;b<c>") for label in labels), f"the hostile name is not drawn: {labels}")
+
+
+def check_pprof(pprof, profile):
+    check(pprof.time() == profile.threads_total_ns(), f"pprof {pprof.time()}, speedscope {profile.threads_total_ns()}")
 
 
 def depth_below_main(stack):
@@ -62,6 +69,7 @@ def hostile_thread_names_keep_every_format_whole(t):
     check(len(profile.threads) == 2, f"{len(profile.threads)} threads")
     check_close("totals", folded.time(), profile.threads_total_ns(), absolute=2000)
     check(svg.frames, "nothing is drawn")
+    check_pprof(result.pprof, profile)
     check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", result.stderr), f"control bytes on stderr: {result.stderr!r}")
 
 
@@ -74,6 +82,7 @@ def hostile_thread_names_one_by_one(t):
     check(groups and all(len(group) == 2 for group in groups), f"groups: {groups}")
     check(any(str(target.truth["tid"]) in name for group in groups for name in group), f"no tid in {groups}")
     check(result.folded.time() > 100 * MS, "little time")
+    check(str(target.truth["tid"]) in result.pprof.by_label("tid"), f"tids {result.pprof.by_label('tid')}")
     check(result.svg.frames, "nothing is drawn")
 
 
@@ -86,6 +95,7 @@ def hostile_executable_name(t):
     check(result.profile.thread(target.pid).having("main").time() > 0, "main not seen")
     check(all(len(stack) >= 2 for stack, _, _ in result.folded.samples), "a folded stack without its groups")
     check(result.svg.frames, "nothing is drawn")
+    check_pprof(result.pprof, result.profile)
     folder = t.path("default")
     os.mkdir(folder)
     done = t.stallgraph("collect", "-p", target.pid, "-d", "0.3", cwd=folder)

@@ -57,12 +57,13 @@ def nothing_on_a_cpu_is_a_valid_profile(t):
     """--mode on-cpu of a process that sleeps: a warning, and files that load."""
     target = t.workload("blocked_since_start")
     time.sleep(0.3)
-    result = t.collect("-p", target.pid, "--mode", "on-cpu", duration=1, formats_wanted="speedscope,folded,svg")
+    result = t.collect("-p", target.pid, "--mode", "on-cpu", duration=1, formats_wanted="speedscope,folded,svg,pprof")
     profile = result.profile
     check(len(profile.threads) == 6, f"{len(profile.threads)} threads")
     check(profile.threads_total_ns() == 0, f"time of a target that slept:\n{profile.all_threads.top()}")
     check(result.folded.samples == [], "folded lines of nothing")
     check(result.svg.root is not None, "no svg")
+    check(result.pprof.samples == [], "pprof samples of nothing")
     check(re.search(r"no samples|nothing|no time|never ran", result.stderr, re.I), f"no warning: {result.stderr}")
 
 
@@ -70,8 +71,9 @@ def nothing_on_a_cpu_is_a_valid_profile(t):
 def hardly_any_time_is_a_valid_profile(t):
     """A window of 20 ms."""
     target = t.workload("busy")
-    result = t.collect("-p", target.pid, duration="0.02", formats_wanted="speedscope,folded,svg")
+    result = t.collect("-p", target.pid, duration="0.02", formats_wanted="speedscope,folded,svg,pprof")
     thread = result.profile.thread(target.pid)
     check_close("all states", thread.without_gaps().time(), result.profile.duration_ns, relative=0.01)
     check(all(stack for stack, _, _ in thread.samples), "a gap in the life of a thread")
     check(result.svg.root is not None and result.folded.time() > 0, "nothing in the other formats")
+    check(result.pprof.time() > 0, "nothing in pprof")

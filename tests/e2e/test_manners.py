@@ -187,6 +187,13 @@ def gzip_by_name(t):
     with open(path, "rb") as file:
         check(file.read(2) == b"\x1f\x8b", "not gzipped")
     check(formats.Speedscope.read(path).thread(target.pid).having("nap").time() > 0, "nap not seen")
+    # pprof is packed anyway: under any name, and never twice.
+    t.collect("-p", target.pid, duration=0.7, formats_wanted="folded,pprof", output=t.path("y.gz"))
+    t.collect("-p", target.pid, duration=0.7, formats_wanted="pprof", output=t.path("z.gz"))
+    t.collect("-p", target.pid, duration=0.7, formats_wanted="pprof", output=t.path("z.pb"))
+    check(sorted(os.listdir(t.dir))[1:] == ["y.folded.gz", "y.pb.gz", "z.gz", "z.pb"], f"files: {os.listdir(t.dir)}")
+    for name in ("y.pb.gz", "z.gz", "z.pb"):
+        check(formats.Pprof.read(t.path(name)).having("nap").time() > 0, f"nap not seen in {name}")
 
 
 @test
@@ -194,14 +201,14 @@ def default_name_tells_program_pid_and_time(t):
     target = t.workload("burn_and_nap")
     folder = t.path("cwd")
     os.mkdir(folder)
-    for extra in ((), ("--format", "folded,svg")):
+    for extra in ((), ("--format", "folded,svg,pprof")):
         result = t.stallgraph("collect", "-p", target.pid, "-d", "0.5", *extra, cwd=folder)
         check(result.code in WRITTEN, f"exit code {result.code}")
     names = sorted(os.listdir(folder))
-    pattern = rf"burn_and_nap_{target.pid}_\d{{8}}_\d{{6}}(\.folded|\.svg|\.speedscope\.json)"
+    pattern = rf"burn_and_nap_{target.pid}_\d{{8}}_\d{{6}}(\.folded|\.svg|\.pb\.gz|\.speedscope\.json)"
     check(all(re.fullmatch(pattern, name) for name in names), f"files: {names}")
     extensions = {name[name.index(".") :] for name in names}
-    check(len(names) == 3 and len(extensions) == 3, f"files: {names}")
+    check(len(names) == 4 and len(extensions) == 4, f"files: {names}")
     modes = {oct(stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) & 0o022) for name in names}
     check(modes == {"0o0"}, f"others can write the files: {modes}")
 
