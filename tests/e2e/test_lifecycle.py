@@ -139,7 +139,7 @@ def short_lived_threads_are_counted(t):
 def short_lived_children_are_given_their_own_time(t):
     """A process that is found by a look before its fork is told of has not been there since the start."""
     process = t.start(["bash", "-c", "echo '{}'; while :; do /bin/sleep 0.02; done"])
-    result = t.collect("-p", process.pid, "--max-loss", 100, duration=2)
+    result = t.collect("-p", process.pid, "--max-loss", 100, "--max-overhead", 0, duration=2)
     profile = result.profile
     alive = sum(thread["lifetimeNs"] for thread in profile.own["threads"])
     print(f"{len(profile.own['threads'])} threads, {alive / NS:.2f} s of lifetimes in {profile.duration_ns / NS:.2f} s")
@@ -147,6 +147,7 @@ def short_lived_children_are_given_their_own_time(t):
     # bash, and never more than one child.
     check(alive <= 2.15 * profile.duration_ns, "more time than two processes have")
     lost = sum(thread["lostNs"] for thread in profile.own["threads"])
+    # What lives for 20 ms is seen once or twice, some of it still on its way into its sleep.
     check(lost <= 0.1 * alive, f"{lost / alive:.1%} is lost")
 
 
