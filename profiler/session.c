@@ -195,6 +195,8 @@ static void end_window(struct session *session)
         /* The window ends where the last looks are taken: nothing after them need be guessed. */
         session_tick_take(session);
         session->window_end_ns = clock_now_ns();
+        session->tick.backend->set_stack_share(session->tick.tick,
+                                               1); /* none of the last ones has a next one */
         session_tick_turn(session, true);
     } else {
         session_read_end_counters(session);

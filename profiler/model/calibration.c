@@ -349,6 +349,8 @@ static void close_track(struct track *track, uint64_t end_ns)
                           track->samples.items[0].stack);
     if (end_ns > track->accounted_ns)
         lay(track, end_ns - track->accounted_ns, state, state == STATE_ON_CPU ? stack : track->last.stack);
+    /* Of waits whose stack was left out, to keep within the budget, and whose next one nobody saw. */
+    span_list_resolve_back(&track->list, STATE_BLOCKED);
     track->ended = true;
 }
 

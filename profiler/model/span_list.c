@@ -68,6 +68,26 @@ void span_list_doubt(struct span_list *list, uint64_t since_ns)
     span_list_add(list, since_ns > first_ns ? since_ns : first_ns, end_ns, STATE_UNKNOWN, SPAN_NO_STACK);
 }
 
+void span_list_resolve_back(struct span_list *list, enum thread_state state)
+{
+    uint32_t stack = SPAN_NO_STACK;
+    uint64_t seen_ns = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct span *span = &list->spans[i];
+
+        if (span->state != state)
+            continue;
+        if (span->stack == SPAN_NO_STACK && stack != SPAN_NO_STACK &&
+            span->start_ns <= seen_ns + look_ahead_ns) {
+            span->stack = stack;
+        } else {
+            stack = span->stack;
+            seen_ns = span->start_ns + span->duration_ns;
+        }
+    }
+}
+
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack)
 {
     for (size_t i = list->first_unresolved[state]; i < list->count; i++) {

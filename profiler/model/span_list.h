@@ -46,6 +46,10 @@ void span_list_cut(struct span_list *list, uint64_t end_ns);
 /* Gives the stack to the spans of a state that have none and ended a second or less before time_ns. */
 void span_list_resolve(struct span_list *list, enum thread_state state, uint64_t time_ns, uint32_t stack);
 
+/* Gives the spans of a state that still have none, at the end, the stack of the one before, if that ended a second or less
+ * before. */
+void span_list_resolve_back(struct span_list *list, enum thread_state state);
+
 /* A part of the time of one state gets another stack: that within [since_ns, until_ns), and of it the latest, limit_ns at
  * most. */
 struct span_change {

@@ -146,6 +146,26 @@ static void random_changes_keep_all_time(void **state)
     }
 }
 
+static void a_wait_that_is_not_seen_again_is_like_the_one_before(void **state)
+{
+    struct span_list list = {0};
+    const uint64_t s = 1000000000;
+
+    (void)state;
+    span_list_add(&list, 0, s, STATE_BLOCKED, SPAN_NO_STACK); /* there is none before */
+    span_list_add(&list, s, 2 * s, STATE_BLOCKED, PLAIN);
+    span_list_add(&list, 2 * s, 3 * s, STATE_ON_CPU, SPAN_NO_STACK);
+    span_list_add(&list, 3 * s, 4 * s, STATE_BLOCKED, SPAN_NO_STACK);
+    span_list_add(&list, 4 * s, 5 * s + 1, STATE_ON_CPU, OTHER);
+    span_list_add(&list, 5 * s + 1, 6 * s, STATE_BLOCKED, SPAN_NO_STACK); /* too late after it */
+    span_list_resolve_back(&list, STATE_BLOCKED);
+    expect_span(&list, 0, 0, s, SPAN_NO_STACK);
+    expect_span(&list, 2, 2 * s, 3 * s, SPAN_NO_STACK);
+    expect_span(&list, 3, 3 * s, 4 * s, PLAIN);
+    expect_span(&list, 5, 5 * s + 1, 6 * s, SPAN_NO_STACK);
+    span_list_finish(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +174,7 @@ int main(void)
         cmocka_unit_test(what_is_changed_already_counts),
         cmocka_unit_test(resolving_goes_on_where_it_was),
         cmocka_unit_test(random_changes_keep_all_time),
+        cmocka_unit_test(a_wait_that_is_not_seen_again_is_like_the_one_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
