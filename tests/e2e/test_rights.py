@@ -117,6 +117,25 @@ def few_descriptors_with_a_hard_limit_above(t):
 
 
 @test
+def few_descriptors_of_an_ordinary_user_with_a_hard_limit_above(t):
+    """The same as an ordinary user, who has events for each thread: those who read for us have the raised limit too."""
+    folder = setup_for_nobody(t)
+    if paranoid() > 2:
+        raise Skip("perf_event_paranoid does not let an ordinary user sample")
+    target = workload_of_nobody(t, "many_threads", "300")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
+
+    result = collect_as_nobody(t, target, f"{folder}/out.speedscope.json", preexec_fn=limit)
+    check(result.code in (0, 3), f"exit code {result.code}")
+    threads = result.profile.own["threads"]
+    check(len(threads) == 301, f"{len(threads)} threads")
+    lost = sum(thread["lostNs"] for thread in threads)
+    check(lost < 0.2 * sum(thread["lifetimeNs"] for thread in threads), f"{lost / 1e9:.1f} s are lost")
+
+
+@test
 def few_descriptors_are_no_lack_of_permission(t):
     """ulimit -n 256, hard, as an ordinary user with 300 threads: it works, or the line tells the limit and the need."""
     folder = setup_for_nobody(t)
