@@ -17,7 +17,9 @@ uint64_t clock_now_ns(void)
 
 uint64_t clock_boot_offset_ns(void)
 {
-    return read_clock_ns(CLOCK_BOOTTIME) - read_clock_ns(CLOCK_MONOTONIC);
+    uint64_t monotonic_ns = read_clock_ns(CLOCK_MONOTONIC); /* first: the difference must not be below zero */
+
+    return read_clock_ns(CLOCK_BOOTTIME) - monotonic_ns;
 }
 
 uint64_t clock_self_cpu_ns(void)

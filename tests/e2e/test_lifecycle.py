@@ -175,3 +175,15 @@ def off_cpu_mode_has_no_loss_of_running_time(t):
     result = t.collect("-p", process.pid, "--mode", "off-cpu", duration=1)
     unsampled = sum(thread["unsampledNs"] for thread in result.profile.own["threads"])
     check(unsampled == 0, f"{unsampled} ns")
+
+
+@test
+def children_that_are_found_by_looking_begin_when_they_began(t):
+    """Without records of forks each child is found by a look, always: none of them lived longer than it did."""
+    process = t.start(["bash", "-c", "echo '{}'; while :; do /bin/sleep 0.4; done"])
+    result = t.collect("-p", process.pid, "--max-overhead", 0, duration=4, wrapper=(t.copy_of("deny_perf"),))
+    children = [thread for thread in result.profile.own["threads"] if thread["tid"] != process.pid]
+    longest = max(thread["lifetimeNs"] for thread in children)
+    print(f"{len(children)} children, the longest for {longest / NS:.2f} s")
+    # 0.4 s, and what a busy machine and a clock tick add.
+    check(longest <= 0.8 * NS, "a child has more time than it lived")
