@@ -48,7 +48,8 @@ void session_counts_note(struct session *session, const struct tick_look *look, 
                    stack);
 }
 
-void session_counts_take(struct session *session, uint32_t (*final_stack)(void *context, uint32_t raw_stack),
+void session_counts_take(struct session *session,
+                         uint32_t (*final_stack)(void *context, uint32_t raw_stack, enum thread_state state),
                          void *context)
 {
     struct profile_loss *loss = &session->profile->loss;
@@ -61,7 +62,8 @@ void session_counts_take(struct session *session, uint32_t (*final_stack)(void *
 
         if (id_map_get(&session->stack_of_wait,
                        site_key(site.tid, site.ip, site.sp, site.syscall, site.argument), &raw_stack))
-            profile_add_counted_wait(session->profile, final_stack(context, raw_stack), &site.histogram);
+            profile_add_counted_wait(session->profile, final_stack(context, raw_stack, STATE_BLOCKED),
+                                     &site.histogram);
         else
             loss->unplaced_waits += site.histogram.count;
     }

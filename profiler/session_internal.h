@@ -257,7 +257,8 @@ void session_counts_add_process(struct session *session, pid_t pid);
 void session_counts_note(struct session *session, const struct tick_look *look, uint32_t stack);
 /* Adds what was counted to the profile; final_stack makes a stack of the profile of one of session->stacks.
  */
-void session_counts_take(struct session *session, uint32_t (*final_stack)(void *context, uint32_t raw_stack),
+void session_counts_take(struct session *session,
+                         uint32_t (*final_stack)(void *context, uint32_t raw_stack, enum thread_state state),
                          void *context);
 
 /* session_locks.c: who holds the locks that others wait for, engine `tick`. */

@@ -302,13 +302,6 @@ static uint32_t stack_of_span(struct maker *maker, const struct span *span)
     return stack;
 }
 
-static uint32_t blocked_stack(void *context, uint32_t raw_stack)
-{
-    struct maker *maker = context;
-
-    return stack_of_span(maker, &(struct span){.stack = raw_stack, .state = STATE_BLOCKED});
-}
-
 static uint32_t final_stack(void *context, uint32_t raw_stack, enum thread_state state)
 {
     struct maker *maker = context;
@@ -429,7 +422,7 @@ void session_make_profile(struct session *session)
     }
     for (uint32_t i = 0; i < process_table_thread_count(session->processes); i++)
         make_thread(maker, i);
-    session_counts_take(session, blocked_stack, maker);
+    session_counts_take(session, final_stack, maker);
     session_locks_take(session, final_stack, maker);
     session_idle_destroy(maker->idle);
     symbolizer_destroy(maker->symbolizer);

@@ -53,7 +53,7 @@ int cpu_quota_parse_stat(const char *text, size_t length, struct cpu_quota_stat 
 /* Pure: the text of cpu.max: "10000 1000000\n" in microseconds, or "max 100000\n". */
 int cpu_quota_parse_max(const char *text, size_t length, struct cpu_quota_limit *ret_limit);
 
-/* Where groups are mounted; an empty string where they are not. */
+/* Where groups are mounted; NULL where they are not. */
 struct cpu_quota_mounts {
     char *root[2]; /* by version_2 */
     char *point[2];

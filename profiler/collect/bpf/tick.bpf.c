@@ -164,7 +164,6 @@ bool walk_on = false; /* with the threads that the last walk had no room for */
 
 /* Read by user space after a walk. */
 __u32 walk_filled_bytes = 0; /* of the area */
-__u32 walk_left = 0;         /* threads that there was no room for */
 
 /* Numbers of the threads that are not where they were. */
 __u32 moved[TICK_SEEN_THREADS] = {};
@@ -473,7 +472,6 @@ int walk(void *unused)
         moved_done++;
     }
     bpf_iter_num_destroy(&numbers);
-    walk_left = moved_count - moved_done;
     return 0;
 }
 
